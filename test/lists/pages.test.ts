@@ -224,7 +224,9 @@ for (const list of listNames) await lists[list].add(db, foreign, {})
 function contentOf({ status, headers, text }: ServiceResponse): string {
   const id = String(headers.get('x-request-id'))
   const lines = [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')
-  return JSON.stringify([status, lines, text.replace(id, '<id>')])
+  // The link to the documentation is relative to the path of the list.
+  const content = JSON.stringify([status, lines, text.replace(id, '<id>')])
+  return content.replace(/(?:\.\.\/)+(?=docs#)/, '')
 }
 
 const endpoints = ['portfolio', 'account', 'orders'] as const
@@ -265,12 +267,17 @@ for (const endpoint of endpoints) {
     },
   )
 
-  t.test(`${endpoint}: a 404 has no ETag, Last-Modified or Link (contract 18)`, async (t) => {
-    const headers = { 'if-none-match': '*', 'accept-encoding': 'identity' }
-    const response = await get(foreign[endpoint], { token, headers })
-    isProblem(t, response, 'connection_not_found')
-    for (const name of ['etag', 'last-modified', 'link']) t.equal(response.headers.get(name), null)
-  })
+  t.test(
+    `${endpoint}: a 404 has no ETag, Last-Modified or Link of a page (contract 18)`,
+    async (t) => {
+      const headers = { 'if-none-match': '*', 'accept-encoding': 'identity' }
+      const response = await get(foreign[endpoint], { token, headers })
+      isProblem(t, response, 'connection_not_found')
+      for (const name of ['etag', 'last-modified']) t.equal(response.headers.get(name), null)
+      const link = response.headers.get('link')
+      t.match(link, /^<(?:[.][.][/])+docs#connection_not_found>; rel="help"$/)
+    },
+  )
 }
 
 t.test('200: connection tokens can be any string (contract 21)', async (t) => {

@@ -1,6 +1,7 @@
 import t from 'tap'
+import { openClient } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { startEmbeddedServer } from '../support/servers/embedded-postgres.ts'
+import { startEmbeddedPostgres, startEmbeddedServer } from '../support/servers/embedded-postgres.ts'
 import { onServer } from '../support/template.ts'
 
 t.test(
@@ -29,3 +30,18 @@ t.test(
     t.match(await migrate(), { code: 0 })
   },
 )
+
+// Roles belong to all databases of a server, so the tests of other files would see this login, too.
+t.test('another owner of a table, and a login without row-level security: found', async (t) => {
+  const { url } = await startEmbeddedPostgres(t)
+  const client = await openClient(t, url)
+  await client.query('create role other')
+  await client.query('create role login bypassrls in role investment_service')
+  await client.query('alter table account_transaction_removal owner to other')
+  const { code, json } = await operatorHere(['verify', '--json'], { DATABASE_URL: url })
+  t.equal(code, 1)
+  t.same(
+    json().schema.missing.filter((text: string) => text.startsWith('alter ')),
+    ['alter table account_transaction_removal owner to postgres', 'alter role login nobypassrls'],
+  )
+})

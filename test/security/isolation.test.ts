@@ -37,7 +37,10 @@ const errorResponses = new Map<string, string>()
 /** Whole response, without its date and request id. */
 function contentOf({ status, headers, text }: ServiceResponse): string {
   const lines = [...headers].filter(([name]) => name !== 'x-request-id' && name !== 'date')
-  return JSON.stringify([status, lines, text.replace(String(headers.get('x-request-id')), '<id>')])
+  const id = String(headers.get('x-request-id'))
+  const content = JSON.stringify([status, lines, text.replace(id, '<id>')])
+  // The link to the documentation is relative to the path of the list.
+  return content.replace(/(?:\.\.\/)+(?=docs#)/, '')
 }
 
 /** Requests every list with every credential, and compares the responses with the model. */
