@@ -6,55 +6,140 @@ import { NotInDatabase, OperatorError } from '../operator-error.ts'
 import { ServerFailed } from '../postgres/failures.ts'
 import { escaped, pluralize } from './output.ts'
 
-const BROKEN = 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
-const UNREACHABLE = 'PostgreSQL cannot be reached at the address in DATABASE_URL'
+/** What pg and Node.js tell about an error; empty if they do not. */
+type Facts = Record<'code' | 'syscall' | 'message' | 'detail', string>
 
-/** By code, system call and message of an error. $1 is the value that another row has already, % the message. */
-const SENTENCES: [RegExp, string][] = [
+/** What is known of an error, and the sentence about it. Each pattern that is given must match. */
+interface Explanation {
+  /** Pattern of the SQLSTATE, or of the code of Node.js. */
+  code?: RegExp
+  syscall?: RegExp
+  message?: RegExp
+  sentence(facts: Facts): string
+}
+
+/** The errors of pg itself have no code. */
+const NO_CODE = /^$/
+const broken = () => 'The connection to PostgreSQL broke; unfinished changes are rolled back.'
+const unreachable = (reason: string) =>
+  `PostgreSQL cannot be reached at the address in DATABASE_URL: ${reason}.`
+const parentDeleted = () =>
+  'Another session deleted the parent row at the same time; nothing was changed.'
+
+/** Returns the value that another row has already. */
+function takenValue({ detail }: Facts): string {
+  return /=\((.*)\)/s.exec(detail)?.[1] ?? ''
+}
+
+/** The first one that matches explains an error. */
+const EXPLANATIONS: Explanation[] = [
   // Citus names a constraint only in the message, with the number of a shard.
-  [/\bapp_name_key/, 'The app $1 already exists: `app list` shows all apps.'],
-  [/\bapp_client_id_key/, 'Another app already has the client id $1.'],
+  {
+    message: /\bapp_name_key/,
+    sentence: (facts) =>
+      `The app ${takenValue(facts)} already exists: \`app list\` shows all apps.`,
+  },
+  {
+    message: /\bapp_client_id_key/,
+    sentence: (facts) => `Another app already has the client id ${takenValue(facts)}.`,
+  },
   // Two generated tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
-  [
-    /\bconnection_pkey/,
-    'A connection with this token exists already: a token is unique in the whole database.',
-  ],
-  [/^28P01/, 'PostgreSQL rejects the user or the password in DATABASE_URL.'],
-  [/^28/, 'PostgreSQL rejects this user, database or address (see its pg_hba.conf) (%).'],
-  [/^3D000/, 'The database in DATABASE_URL does not exist: create it first.'],
-  [
-    /^22P05/,
-    'The encoding of the database cannot store this text (%): move the rows to a database with UTF8.',
-  ],
-  [/^25006/, 'The database is read-only: it is a standby, or the role may not write.'],
-  [/^42P01/, 'The schema is outdated: run `operator migrate` first.'],
-  [/^42501/, 'The role in DATABASE_URL may not do this: use the one that owns the tables (%).'],
-  [/^53100/, 'The disk of PostgreSQL is full; nothing was changed.'],
-  [/^53300/, 'PostgreSQL has no free connection: try again later.'],
-  [/^53/, 'PostgreSQL is out of resources (%).'],
-  [/^55P03/, 'Another session holds a lock that this command needs: try again later.'],
-  [/^57014/, 'The statement was cancelled; nothing was changed.'],
-  [/^57P03/, 'PostgreSQL is starting or stopping: try again later.'],
-  [
-    /^23505/,
-    'Another session wrote the same rows at the same time; nothing was changed: try again.',
-  ],
+  {
+    message: /\bconnection_pkey/,
+    sentence: () =>
+      'A connection with this token exists already: a token is unique in the whole database.',
+  },
+  {
+    code: /^28P01/,
+    sentence: () => 'PostgreSQL rejects the user or the password in DATABASE_URL.',
+  },
+  {
+    code: /^28/,
+    sentence: ({ message }) =>
+      `PostgreSQL rejects this user, database or address (see its pg_hba.conf) (${message}).`,
+  },
+  {
+    code: /^3D000/,
+    sentence: () => 'The database in DATABASE_URL does not exist: create it first.',
+  },
+  {
+    code: /^22P05/,
+    sentence: ({ message }) =>
+      `The encoding of the database cannot store this text (${message}): move the rows to a database with UTF8.`,
+  },
+  {
+    code: /^25006/,
+    sentence: () => 'The database is read-only: it is a standby, or the role may not write.',
+  },
+  {
+    code: /^42P01/,
+    sentence: () => 'The schema is outdated: run `operator migrate` first.',
+  },
+  {
+    code: /^42501/,
+    sentence: ({ message }) =>
+      `The role in DATABASE_URL may not do this: use the one that owns the tables (${message}).`,
+  },
+  {
+    code: /^53100/,
+    sentence: () => 'The disk of PostgreSQL is full; nothing was changed.',
+  },
+  {
+    code: /^53300/,
+    sentence: () => 'PostgreSQL has no free connection: try again later.',
+  },
+  {
+    code: /^53/,
+    sentence: ({ message }) => `PostgreSQL is out of resources (${message}).`,
+  },
+  {
+    code: /^55P03/,
+    sentence: () => 'Another session holds a lock that this command needs: try again later.',
+  },
+  {
+    code: /^57014/,
+    sentence: () => 'The statement was cancelled; nothing was changed.',
+  },
+  {
+    code: /^57P03/,
+    sentence: () => 'PostgreSQL is starting or stopping: try again later.',
+  },
+  {
+    code: /^23505/,
+    sentence: () =>
+      'Another session wrote the same rows at the same time; nothing was changed: try again.',
+  },
+  { code: /^23503/, sentence: parentDeleted },
   // Citus copies many rows to a worker, and returns the message of the worker without its SQLSTATE.
-  [
-    /^23503|violates foreign key constraint/,
-    'Another session deleted the parent row at the same time; nothing was changed.',
-  ],
-  [/^40P01/, 'Deadlock with another session; nothing was changed: try again.'],
-  [/^(57|08|ECONNRESET|EPIPE)|^ +.*(Connection (ended|terminated)|not queryable)/, BROKEN],
-  [
-    /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/,
-    'The certificate of PostgreSQL cannot be verified (%).',
-  ],
-  [/^ENOSPC write/, 'Standard output cannot be written: its disk is full.'],
-  [/^\w+ (connect|read|getaddrinfo) /, `${UNREACHABLE}: %.`],
-  [/^ +.*timeout/, `${UNREACHABLE}: it does not respond.`],
-  [/password must be/, 'PostgreSQL requires a password, and DATABASE_URL has none.'],
-  [/does not support SSL/, 'DATABASE_URL requires TLS, which this PostgreSQL does not support.'],
+  { message: /violates foreign key constraint/, sentence: parentDeleted },
+  {
+    code: /^40P01/,
+    sentence: () => 'Deadlock with another session; nothing was changed: try again.',
+  },
+  { code: /^(57|08|ECONNRESET|EPIPE)/, sentence: broken },
+  { code: NO_CODE, message: /Connection (ended|terminated)|not queryable/, sentence: broken },
+  {
+    code: /^(SELF_SIGNED|DEPTH_ZERO|UNABLE_TO|CERT_|ERR_TLS_CERT)/,
+    sentence: ({ message }) => `The certificate of PostgreSQL cannot be verified (${message}).`,
+  },
+  {
+    code: /^ENOSPC/,
+    syscall: /^write/,
+    sentence: () => 'Standard output cannot be written: its disk is full.',
+  },
+  {
+    syscall: /^(connect|read|getaddrinfo)$/,
+    sentence: ({ message }) => unreachable(message),
+  },
+  { code: NO_CODE, message: /timeout/, sentence: () => unreachable('it does not respond') },
+  {
+    message: /password must be/,
+    sentence: () => 'PostgreSQL requires a password, and DATABASE_URL has none.',
+  },
+  {
+    message: /does not support SSL/,
+    sentence: () => 'DATABASE_URL requires TLS, which this PostgreSQL does not support.',
+  },
 ]
 
 /** Explains a foreseeable error of PostgreSQL or of the connection to it, in one sentence. */
@@ -65,10 +150,14 @@ export function explainDatabaseError(error: unknown): string | undefined {
   const found: Partial<pg.DatabaseError & NodeJS.ErrnoException> = Object(error)
   const { code = '', syscall = '', detail = '' } = found
   const message = error instanceof Error ? errorMessage(error, 'sslrootcert in DATABASE_URL') : ''
-  const text = `${code} ${syscall} ${message}`
-  const [, sentence] = SENTENCES.find(([pattern]) => pattern.test(text)) ?? []
-  const taken = /=\((.*)\)/s.exec(detail)?.[1] ?? ''
-  return sentence?.replace('%', () => message).replace('$1', () => taken)
+  const facts = { code, syscall, message, detail }
+  return EXPLANATIONS.find((explanation) => matches(explanation, facts))?.sentence(facts)
+}
+
+function matches(pattern: Explanation, facts: Facts): boolean {
+  if (pattern.code && !pattern.code.test(facts.code)) return false
+  if (pattern.syscall && !pattern.syscall.test(facts.syscall)) return false
+  return pattern.message === undefined || pattern.message.test(facts.message)
 }
 
 /** A problem of a field, or of a whole line. The first line of each file is 1. */
