@@ -5,7 +5,7 @@ import { from as copyFrom } from 'pg-copy-streams'
 import { copySql, copyWriter } from '../../src/operator/loading/import-rows.ts'
 import { parseJson } from '../../src/operator/loading/json.ts'
 import { Problems } from '../../src/operator/loading/problems.ts'
-import { rowReader } from '../../src/operator/loading/row-reader.ts'
+import { rowParser } from '../../src/operator/loading/row-parser.ts'
 import { type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
 import { refreshLists } from './rows.ts'
 
@@ -52,14 +52,14 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
   await client.query(`
     create temporary table staged as select ${columns}, 0::bigint as line from ${type.table} with no data`)
   const problems = new Problems()
-  const reader = rowReader(type, problems)
+  const parser = rowParser(type, problems)
   const copyLine = copyWriter(type)
   function* text() {
     let lines = ''
     for (const index of ids.keys()) {
       for (const item of refreshLists(first + index, 0)[type.list]) {
         const value = parseJson({ text: JSON.stringify(item) }, problems)
-        const row = reader.read(value)
+        const row = parser.parse(value)
         if (row === undefined) throw new Error(JSON.stringify(problems.shown))
         lines += copyLine(row, index + 1)
       }

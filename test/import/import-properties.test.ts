@@ -1,7 +1,7 @@
 import t from 'tap'
 import { parseJson } from '../../src/operator/loading/json.ts'
 import { Problems } from '../../src/operator/loading/problems.ts'
-import { rowReader } from '../../src/operator/loading/row-reader.ts'
+import { rowParser } from '../../src/operator/loading/row-parser.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { portfolioLine, prepareImport } from '../support/importing.ts'
@@ -10,9 +10,9 @@ import { fc, runs } from '../support/random.ts'
 /** Validates a line without a database. */
 function problemsOf(line: string): string[] {
   const problems = new Problems()
-  const reader = rowReader(rowTypes['portfolio-transactions'], problems)
+  const parser = rowParser(rowTypes['portfolio-transactions'], problems)
   const value = parseJson({ text: line }, problems)
-  if (value !== undefined) reader.read(value)
+  if (value !== undefined) parser.parse(value)
   return problems.shown.map(({ detail }) => detail)
 }
 

@@ -5,7 +5,7 @@ import { importRows } from '../../src/operator/loading/import-rows.ts'
 import type { RowCounts as LoadCounts, Replacement } from '../../src/operator/loading/merge.ts'
 import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
 
-import type { Format } from '../../src/operator/loading/source.ts'
+import type { FileFormat } from '../../src/operator/loading/source.ts'
 import { createDatabase, openPool } from './database.ts'
 import { openAsOwner } from './logins.ts'
 import { addApp, addConnection } from './rows.ts'
@@ -30,7 +30,7 @@ export interface Importing {
 }
 
 interface More {
-  format?: Format
+  format?: FileFormat
   dryRun?: boolean
   replace?: Replacement
   /** Size of the chunks, in bytes. */

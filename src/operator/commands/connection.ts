@@ -51,7 +51,7 @@ async function createMany({ db, signal, stdout, notice }: Context, appId: string
   const total = { created: 0, failed: 0 }
   for await (const lines of untilAbort(readLines(input), signal))
     await db.transaction().execute(async (transaction) => {
-      const read = Array.from(lines, (line) => ({ line: line.line, ...readNew(line) }))
+      const read = Array.from(lines, (line) => ({ line: line.line, ...parseNew(line) }))
       const valid = read.flatMap(({ own }) => own ?? [])
       const ownerOf = await insertConnections(transaction, appId, valid)
       const results = read.map(({ line, own, detail }) => {
@@ -69,7 +69,7 @@ async function createMany({ db, signal, stdout, notice }: Context, appId: string
   return { failed: total.failed > 0 }
 }
 
-function readNew(source: Line): { own?: NewConnection; detail?: string } {
+function parseNew(source: Line): { own?: NewConnection; detail?: string } {
   const problems = new Problems()
   const line = parseJson(source, problems)
   const [problem] = problems.shown

@@ -16,16 +16,16 @@ import {
   runInOrder,
 } from './merge.ts'
 import { Problems } from './problems.ts'
-import { type Row, type RowReader, rowReader } from './row-reader.ts'
+import { type Row, type RowParser, rowParser } from './row-parser.ts'
 import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
-import { type Format, type Line, readLines, type Source, untilAbort } from './source.ts'
+import { type FileFormat, type Line, readLines, type Source, untilAbort } from './source.ts'
 
 export interface ImportOptions {
   type: RowTypeName
   /** Id of the connection in the database, not its token. */
   connectionId: string
   sources: Source[]
-  format?: Format
+  format?: FileFormat
   dryRun?: boolean
   replace?: Replacement | undefined
   signal?: AbortSignal
@@ -68,22 +68,22 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
   const { connectionId, replace, progress = { step: 'Reading', rows: 0 }, signal } = options
   const type = rowTypes[options.type]
   const columns = type.columns.map(({ name }) => name)
-  const reader = rowReader(type, new Problems(), replace)
+  const parser = rowParser(type, new Problems(), replace)
   const starts: Start[] = []
   // The columns have the domains of the table, so PostgreSQL validates every value again.
   await client.query(`${beginLoad(replace)};
     ${withoutTimeouts('transaction')};
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
-  const rows = copyText(options, reader, starts, progress)
+  const rows = copyText(options, parser, starts, progress)
   await pipeline(rows, client.query(copyFrom(copySql('import_row', type))))
   signal?.throwIfAborted()
   await client.query(`analyze import_row (${type.key.column})`)
   progress.step = 'Comparing'
-  await requireValid(client, type, reader.problems, starts)
+  await requireValid(client, type, parser.problems, starts)
   const run = runInOrder(client)
   const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
-  const sql = mergeSql(type, 'import_row i', 0)
+  const sql = mergeSql(type, 'import_row i', 'file')
   // The input can be read only once, so a deadlock repeats the statements after it.
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
@@ -94,7 +94,7 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
       signal?.throwIfAborted()
       const [counts] = merged?.counts ?? []
       if (counts === undefined) throw new OperatorError('The connection does not exist any more.')
-      const leftOut = progress.rows > 0 ? reader.leftOut() : []
+      const leftOut = progress.rows > 0 ? parser.leftOut() : []
       return { counts: { read: progress.rows, ...counts }, leftOut }
     } catch (error) {
       if (!(await mayRepeat(error, attempt))) throw error
@@ -108,11 +108,11 @@ type Start = { file: string; before: number }
 /** Omits rows with problems, and reads on to find others. Each row has its line number as its last column. */
 async function* copyText(
   { sources, format, signal }: ImportOptions,
-  reader: RowReader,
+  parser: RowParser,
   starts: Start[],
   progress: { rows: number },
 ): AsyncGenerator<Buffer> {
-  const { type, problems } = reader
+  const { type, problems } = parser
   const copyLine = copyWriter(type)
   let last = 0
   for (const source of sources) {
@@ -120,13 +120,13 @@ async function* copyText(
     starts.push({ file: source.name, before })
     const batches: AsyncGenerator<Iterable<Line | CsvRow>> =
       format === 'csv' ? readCsv(source, type.fields) : readLines(source)
-    for await (const batch of untilAbort(batches, signal)) {
+    for await (const batch of signal ? untilAbort(batches, signal) : batches) {
       const lines: string[] = []
       for (const item of batch) {
         last = before + item.line
         problems.place = { line: last }
         const value = 'row' in item ? item.row : parseLine(item, problems)
-        const row = value === undefined ? undefined : reader.read(value)
+        const row = value === undefined ? undefined : parser.parse(value)
         if (row) lines.push(copyLine(row, last))
       }
       progress.rows += lines.length

@@ -34,66 +34,86 @@ export const beginLoad = (replace: Replacement | undefined) => `
   set local enable_bitmapscan = off;
   set local enable_sort = off`
 
+/** Where rows come from: files, which COPY writes into a temporary table, or a line of JSON, which is one parameter. */
+type RowSource = 'file' | 'json'
+
+/** An order without `completedAt` is completed now, unless it has a time of completion already. */
+function newValue(column: string, known: string): string {
+  if (column !== 'completed_at') return `i.${column}`
+  return `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
+}
+
+/** 1.0 equals 1.00, but has another scale. */
+function isDistinct(old: string, value: string, sqlType: string): string {
+  const isDistinctValue = `${old} is distinct from ${value}`
+  if (sqlType !== 'numeric') return isDistinctValue
+  return `${isDistinctValue} or scale(${old}) is distinct from scale(${value})`
+}
+
+/** 0 for 13 of 25 rows of files, 1 for those between them. */
+const TURN = 'i.line % 25 % 2'
+
 /**
- * Compiles the statements of a type. Their $1 is the id of the connection. The `parameters` of the rows follow, then
- * the data version after the statement, or the range. `from` is the item `i` of FROM, with the columns and `line`.
+ * Orders rows of files for an insertion. They have the order of the list, or its reverse: first 13 of 25, because PostgreSQL
+ * then leaves each block of its index half full, then the others between them.
  */
-export function mergeSql(
-  { table, key, columns, hasChangeNumbers }: RowType,
-  from: string,
-  parameters: number,
-) {
-  const next = parameters + 2
+function interleaved(rows: string): string {
+  return `(
+    select i.* from ${rows} where ${TURN} = 0
+    union all select i.* from ${rows} where ${TURN} = 1) i`
+}
+
+/** Ordinals of interleaved rows, in the order of their insertion; unique for 2^29 rows. */
+const INTERLEAVED_ORDINAL = `(${TURN} << 29 | i.line)`
+
+/**
+ * Compiles the statements of a type. Their $1 is the id of the connection. With JSON, $2 has the rows. The data version after
+ * the statement follows, or the range. `from` is the item `i` of FROM, with the columns and `line`.
+ */
+export function mergeSql(type: RowType, from: string, source: RowSource) {
+  const { table, key, columns, hasChangeNumbers } = type
+  /** Number of the first parameter after the rows. */
+  const next = source === 'json' ? 3 : 2
   const names = columns.map(({ name }) => name)
   const all = hasChangeNumbers ? [...names, 'change_number'] : names
-  // An order without `completedAt` is completed now, unless it has a time of completion already.
-  const newValue = (name: string, known: string) =>
-    name === 'completed_at'
-      ? `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
-      : `i.${name}`
   // The change number of a row: the version after the statement, and an ordinal (migration 0002).
   const insert = (ordinal: string, rows: string, known = 'null') => {
     const values = names.map((name) => newValue(name, known))
-    const number = hasChangeNumbers ? [`$${next}::bigint << 31 | ${ordinal}`] : []
+    if (hasChangeNumbers) values.push(`$${next}::bigint << 31 | ${ordinal}`)
     return `
       insert into ${table} (connection_id, ${all})
-      select ${['$1::bigint', ...values, ...number]} ${rows}`
+      select ${['$1::bigint', ...values]} ${rows}`
   }
-  // Rows of files have the order of the list, or its reverse: first 13 of 25, because PostgreSQL then leaves each
-  // block of its index half full, then the others between them.
-  const part = (is: number) => `select i.* from ${from} where i.line % 25 % 2 = ${is}`
   const insertNew =
-    parameters > 0
+    source === 'json'
       ? insert('i.line', `from ${from}`)
-      : insert('(i.line % 25 % 2 << 29 | i.line)', `from (${part(0)} union all ${part(1)}) i`)
+      : insert(INTERLEAVED_ORDINAL, `from ${interleaved(from)}`)
   // By the primary key, because only it has the order. With old statistics, PostgreSQL would compare all pairs of rows.
   const presentRows = `
     from ${from} cross join lateral (
       select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
       order by t.${key.column} limit 1) t
     where t.${key.column} = i.${key.column}`
-  // 1.0 equals 1.00, but has another scale.
-  const differs = columns.flatMap(({ name, sqlType }) => {
-    const [old, value] = [`t.${name}`, newValue(name, 't.completed_at')]
-    const scales = sqlType === 'numeric' ? [`scale(${old}) is distinct from scale(${value})`] : []
-    return [`${old} is distinct from ${value}`, ...scales]
-  })
-  const isChanged = `(${differs.join(' or ')})`
+  const differences = columns.map(({ name, sqlType }) =>
+    isDistinct(`t.${name}`, newValue(name, 't.completed_at'), sqlType),
+  )
+  const isChanged = `(${differences.join(' or ')})`
   // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
   const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
   const inRange = `from ${table} t where t.connection_id = $1::bigint ${hasChangeNumbers ? range : ''}`
+  // The other rows are few in a refresh. PostgreSQL logs each row of ON CONFLICT once more.
+  const isOtherRow =
+    source === 'json'
+      ? `where i.${key.column} not in (select i.${key.column} ${presentRows})`
+      : 'on conflict do nothing'
   return {
     // PostgreSQL looks up no row if the connection has none.
     compare: `
       select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated
       ${presentRows} and exists (select from ${table} where connection_id = $1)`,
     insert: insertNew,
-    // The other rows are few in a refresh. PostgreSQL logs each row of ON CONFLICT once more.
-    insertOthers:
-      parameters > 0
-        ? `${insertNew} where i.${key.column} not in (select i.${key.column} ${presentRows})`
-        : `${insertNew} on conflict do nothing`,
+    insertOthers: `${insertNew} ${isOtherRow}`,
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
       ${insert('i.line', `${presentRows} and ${isChanged}`, 't.completed_at')}
@@ -157,6 +177,30 @@ const DATA_VERSION = `
 
 const NONE = { present: 0, updated: 0, removed: 0 }
 
+/** Values of statements with a range: those of the rows, and the range if the list has days. */
+function valuesInRange({ type, values }: ListRows, replace: Replacement | undefined): string[] {
+  if (!type.hasChangeNumbers) return values
+  return [...values, replace?.from ?? '-infinity', replace?.to ?? 'infinity']
+}
+
+/** Counts what an input would change in a list of a connection. */
+async function compare(query: Query, list: ListRows, replace: Replacement | undefined) {
+  const { count, sql, values } = list
+  const presentRows = query<typeof NONE>(sql.compare, values)
+  const otherRows = replace
+    ? query<typeof NONE>(sql.countRemovals, valuesInRange(list, replace))
+    : []
+  const [[found = NONE], [removal = NONE]] = await settled([presentRows, otherRows])
+  const { present, updated } = found
+  const counts = {
+    inserted: count - present,
+    updated,
+    unchanged: present - updated,
+    removed: removal.removed,
+  }
+  return { list, present, inRange: removal.present, counts }
+}
+
 /**
  * Writes rows of lists into a connection, in the caller's transaction. A pipeline needs two round trips.
  * @returns undefined if the connection does not exist; `written`: resolves to the data version after all statements
@@ -167,26 +211,14 @@ export async function merge(
   lists: ListRows[],
   { replace, dryRun }: { replace?: Replacement | undefined; dryRun?: boolean },
 ): Promise<{ counts: RowCounts[]; written: Promise<string> } | undefined> {
-  const { from = '-infinity', to = 'infinity', yes = false } = replace ?? {}
-  const inRange = ({ type, values }: ListRows) =>
-    type.hasChangeNumbers ? [...values, from, to] : values
-  const [, [connection], compared] = await settled([
-    query(REFRESHED),
-    query<{ version: string; dataVersion: string }>(DATA_VERSION),
-    settled(
-      lists.map(async (list) => {
-        const { count, sql, values } = list
-        const [[found = NONE], [removal = NONE]] = await settled([
-          query<typeof NONE>(sql.compare, values),
-          replace ? query<typeof NONE>(sql.countRemovals, inRange(list)) : [],
-        ])
-        const { present, updated } = found
-        const unchanged = present - updated
-        const counts = { inserted: count - present, updated, unchanged, removed: removal.removed }
-        return { list, present, inRange: removal.present, counts }
-      }),
-    ),
-  ])
+  const { yes = false } = replace ?? {}
+  // A pipeline sends all of them before the first result.
+  const marked = query(REFRESHED)
+  const connections = query<{ version: string; dataVersion: string }>(DATA_VERSION)
+  const comparisons = lists.map((list) => compare(query, list, replace))
+  await settled([marked, connections, ...comparisons])
+  const [connection] = await connections
+  const compared = await Promise.all(comparisons)
   if (connection === undefined) return undefined
   const counts = compared.map((list) => list.counts)
   if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
@@ -209,7 +241,7 @@ export async function merge(
     const numbered = () => (type.hasChangeNumbers ? [...values, String(version + 1n)] : values)
     if (counts.inserted > 0) write(present > 0 ? sql.insertOthers : sql.insert, numbered())
     if (counts.updated > 0) write(sql.update, numbered())
-    if (counts.removed > 0) write(sql.removeOthers, inRange(list))
+    if (counts.removed > 0) write(sql.removeOthers, valuesInRange(list, replace))
   }
   const newest = writes.length > 0 ? query<typeof connection>(DATA_VERSION) : [connection]
   const written = settled([settled(writes), newest]).then(([, [after]]) => after?.dataVersion ?? '')

@@ -16,7 +16,7 @@ import {
   runInOrder,
   settled,
 } from './merge.ts'
-import { type Refresh, readRefresh } from './refresh-reader.ts'
+import { parseRefresh, type Refresh } from './refresh-parser.ts'
 import { readLines, type Source, untilAbort } from './source.ts'
 
 /** Limit of a line: 20,000 rows. JSON.parse cannot stop early: this bounds the memory of a hostile line. */
@@ -26,7 +26,7 @@ const MOST_WAITING = 64
 const MOST_WAITING_BYTES = 16 * 1024 * 1024
 const PAUSE_MS = 1_000
 
-interface Line extends Refresh {
+interface RefreshLine extends Refresh {
   /** File and line number of the result. */
   place: { file?: string; line: number }
   size: number
@@ -58,10 +58,11 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   const stop = new AbortController()
   const signal = AbortSignal.any([database.signal, stop.signal])
   const sessions = fastq.promise(
-    async (line: Line) => (signal.aborted ? undefined : await attempts(line, database, settings)),
+    async (line: RefreshLine) =>
+      signal.aborted ? undefined : await attempts(line, database, settings),
     options.jobs,
   )
-  const handle = async (line: Line, before: Promise<void> | undefined) => {
+  const handle = async (line: RefreshLine, before: Promise<void> | undefined) => {
     await before
     const { place, connection, errors } = line
     const found = errors.length > 0 ? { errors } : await sessions.push(line)
@@ -93,19 +94,19 @@ export async function refresh(database: OperatorDatabase, options: RefreshOption
   return total
 }
 
-async function* readRefreshes(sources: Source[], signal: AbortSignal): AsyncGenerator<Line> {
+async function* readRefreshes(sources: Source[], signal: AbortSignal): AsyncGenerator<RefreshLine> {
   for (const source of sources) {
     const file = sources.length > 1 ? { file: source.name } : {}
     for await (const block of untilAbort(readLines(source, MAXIMUM_LINE_BYTES), signal))
       for (const line of block) {
-        yield { ...readRefresh(line), place: { ...file, line: line.line }, size: line.text.length }
+        yield { ...parseRefresh(line), place: { ...file, line: line.line }, size: line.text.length }
         if (signal.aborted) return
       }
   }
 }
 
 /** Repeats a line until it is committed or rejected: a repetition changes nothing. @returns undefined at an abort */
-async function attempts(line: Line, database: OperatorDatabase, settings: Settings) {
+async function attempts(line: RefreshLine, database: OperatorDatabase, settings: Settings) {
   let noticed = ''
   for (let attempt = 1; ; attempt += 1) {
     // Lines that were sent before another one has ended the use of prepared statements fail in the same way.
@@ -130,7 +131,7 @@ async function attempts(line: Line, database: OperatorDatabase, settings: Settin
   }
 }
 
-async function send(line: Line, pool: pg.Pool, settings: Settings) {
+async function send(line: RefreshLine, pool: pg.Pool, settings: Settings) {
   const client = await pool.connect()
   const { promise: ended, reject } = Promise.withResolvers<never>()
   const onEnd = () => reject(new Error('Connection terminated'))
@@ -152,7 +153,7 @@ async function send(line: Line, pool: pg.Pool, settings: Settings) {
 
 async function write(
   client: pg.PoolClient,
-  { connection = '', lists, replace }: Line,
+  { connection = '', lists, replace }: RefreshLine,
   { appId, plans, pooler, prepares }: Settings,
 ) {
   const inOrder = runInOrder(client)

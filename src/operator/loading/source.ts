@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib'
 import { OperatorError } from '../../operator-error.ts'
 import { escaped } from '../output.ts'
 
-export type Format = 'ndjson' | 'csv'
+export type FileFormat = 'ndjson' | 'csv'
 
 export interface Source {
   name: string
@@ -116,13 +116,16 @@ function lineProblem(line: Buffer, maximum: number): string | undefined {
 /** Ends at an abort, also while a source sends nothing: Node.js cannot interrupt a read of a FIFO. */
 export async function* untilAbort<T>(
   items: AsyncGenerator<T>,
-  signal = new AbortController().signal,
+  signal: AbortSignal,
 ): AsyncGenerator<T> {
   while (!signal.aborted) {
-    const next = await new Promise<IteratorResult<T, unknown> | undefined>((resolve, reject) => {
-      signal.onabort = () => resolve(undefined)
-      items.next().then(resolve, reject)
-    })
+    // Not one promise for all items: it would keep each of them until the abort.
+    const { promise: aborted, resolve } = Promise.withResolvers<undefined>()
+    const onAbort = () => resolve(undefined)
+    signal.addEventListener('abort', onAbort)
+    const next = await Promise.race([items.next(), aborted]).finally(() =>
+      signal.removeEventListener('abort', onAbort),
+    )
     if (next === undefined || next.done) return
     yield next.value
   }

@@ -23,32 +23,32 @@ export function reportUnknown(
   }
 }
 
-export type RowReader = ReturnType<typeof rowReader>
+export type RowParser = ReturnType<typeof rowParser>
 
-/** Checks the rows of a type, and reports all their problems. @param range effective dates that rows may have */
-export function rowReader(type: RowType, problems: Problems, { from, to }: Replacement = {}) {
+/** Parses the rows of a type, and reports all their problems. @param range effective dates that rows may have */
+export function rowParser(type: RowType, problems: Problems, { from, to }: Replacement = {}) {
   const { fields, columns, noun, dates } = type
   /** By the column of a field: true if any row had the field, null included. */
   const present: boolean[] = []
 
-  function readMembers(members: Fields, object: Record<string, unknown>, row: Row, prefix = '') {
+  function parseMembers(members: Fields, object: Record<string, unknown>, row: Row, prefix = '') {
     let found = 0
     for (const [name, field] of members) {
       const value = object[name]
       if (value !== undefined) {
         found += 1
         present[field.index] = true
-        readValue(field, value, row)
+        parseValue(field, value, row)
       } else if (field.absent === undefined) problems.add('the field is missing', field.path)
       else if (!field.members) row[field.index] = field.absent
     }
     if (Object.keys(object).length > found) reportUnknown(object, members, problems, prefix)
   }
 
-  function readValue({ path, index, rule, members, nullable }: Field, value: unknown, row: Row) {
+  function parseValue({ path, index, rule, members, nullable }: Field, value: unknown, row: Row) {
     if (value === null) {
       if (!nullable) problems.add('null is not allowed here', path)
-    } else if (members && isObject(value)) readMembers(members, value, row, `${path}.`)
+    } else if (members && isObject(value)) parseMembers(members, value, row, `${path}.`)
     else {
       const problem = rule(value)
       if (problem !== undefined) problems.add(problem, path)
@@ -59,11 +59,11 @@ export function rowReader(type: RowType, problems: Problems, { from, to }: Repla
   }
 
   /** Returns undefined for a row with a problem. */
-  function read(value: unknown): Row | undefined {
+  function parse(value: unknown): Row | undefined {
     if (!isObject(value)) return problems.add(`a JSON object is expected: one ${noun}`)
     const before = problems.total
     const row = new Array<string | null>(columns.length).fill(null)
-    readMembers(fields, value, row)
+    parseMembers(fields, value, row)
     const date = dates.find(({ index }) => row[index] !== null)
     if (dates.length > 0 && date === undefined)
       problems.add(`${dates.map(({ path }) => path).join(' or ')} must have a value`)
@@ -81,5 +81,5 @@ export function rowReader(type: RowType, problems: Problems, { from, to }: Repla
       .filter(({ absent, index }) => absent === null && !present[index])
       .map(({ path }) => path)
 
-  return { type, problems, read, leftOut }
+  return { type, problems, parse, leftOut }
 }

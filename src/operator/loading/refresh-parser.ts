@@ -1,7 +1,7 @@
 import { isObject, parseJson } from './json.ts'
 import { type ListRows, mergeSql, type Replacement } from './merge.ts'
 import { Problems } from './problems.ts'
-import { type Row, type RowReader, reportUnknown, rowReader } from './row-reader.ts'
+import { type Row, type RowParser, reportUnknown, rowParser } from './row-parser.ts'
 import { rowTypes } from './row-types.ts'
 import { describe, isDay, NUMBER } from './rules.ts'
 import type { Line } from './source.ts'
@@ -22,7 +22,7 @@ const lists = Object.values(rowTypes).map((type) => {
   const rows = `(
     select line, ${columns.join(', ')}
     from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
-  return { type, sql: mergeSql(type, rows, 1) }
+  return { type, sql: mergeSql(type, rows, 'json') }
 })
 const MEMBERS = new Set(['connection', ...lists.map(({ type }) => type.list), 'replace'])
 
@@ -32,8 +32,8 @@ const MOST_VALUES = 400_000
 /** External ids have at most 255 characters of one or two units. */
 const MOST_OF_AN_ID = 510
 
-/** Reads a line of a refresh with the checks of the import. */
-export function readRefresh({ text, problem }: Line): Refresh {
+/** Parses a line of a refresh with the checks of the import. */
+export function parseRefresh({ text, problem }: Line): Refresh {
   const problems = new Problems()
   const refresh: Refresh = { lists: [], errors: problems.shown }
   const isLong = text.length > MOST_VALUES && Number(text.match(/[[{]/g)?.length) > MOST_VALUES
@@ -55,11 +55,11 @@ export function readRefresh({ text, problem }: Line): Refresh {
     problems.add(detail, 'connection')
   }
   reportUnknown(line, MEMBERS, problems)
-  if (replace !== null) refresh.replace = readReplace(replace, problems)
+  if (replace !== null) refresh.replace = parseReplace(replace, problems)
   for (const { type, sql } of lists) {
     const rows = line[type.list]
     if (Array.isArray(rows)) {
-      const valid = readRows(rows, rowReader(type, problems, refresh.replace))
+      const valid = parseRows(rows, rowParser(type, problems, refresh.replace))
       refresh.lists.push({ type, sql, count: rows.length, values: [JSON.stringify(valid)] })
     } else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)
@@ -67,16 +67,16 @@ export function readRefresh({ text, problem }: Line): Refresh {
   return refresh
 }
 
-function readRows(rows: unknown[], reader: RowReader): Row[] {
-  const { problems } = reader
-  const { list, key } = reader.type
+function parseRows(rows: unknown[], parser: RowParser): Row[] {
+  const { problems } = parser
+  const { list, key } = parser.type
   const numbers = new Map<string, number>()
   const valid: Row[] = []
   for (const [index, value] of rows.entries()) {
     // A hostile line has millions of rows, and nobody counts their problems.
     if (problems.isFull) break
     problems.place = { list, row: index + 1 }
-    const row = reader.read(value)
+    const row = parser.parse(value)
     if (row === undefined) continue
     const id = String(row[key.index]).toLowerCase()
     const first = numbers.get(id)
@@ -88,7 +88,7 @@ function readRows(rows: unknown[], reader: RowReader): Row[] {
   return valid
 }
 
-function readReplace(range: unknown, problems: Problems): Replacement | undefined {
+function parseReplace(range: unknown, problems: Problems): Replacement | undefined {
   if (!isObject(range))
     return problems.add(`an object is expected, not ${describe(range)}`, 'replace')
   const replace: Replacement = {}
