@@ -4,9 +4,10 @@ import type { Reader } from '../postgres/reader.ts'
 import { readReplica } from '../postgres/replica-read.ts'
 import { bind } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
+import { pagedLists } from '../schemas/lists.ts'
 import { ProblemError, problem } from '../schemas/problem.ts'
 import type { Filters, QueryPurpose } from '../schemas/request.ts'
-import type { Caller } from './connection.ts'
+import { type Caller, totalOfAll } from './connection.ts'
 import type { Cursor } from './cursor.ts'
 import { p, type Values } from './parameters.ts'
 import { lookupQuery, type Query } from './response.ts'
@@ -74,13 +75,13 @@ export interface ListReader {
   read(db: Database, request: ListRequest, known?: Found): Promise<FoundList>
 }
 
+const totals = pagedLists.map(({ table }) => sql`when ${sql.lit(table)} then ${totalOfAll(table)}`)
+
 /** Reads the version, and the number of all rows of a list. */
 export const lookupStatements = lookupQuery({
   title: 'lookup',
   purpose: 'Reads version and total.',
-  totalItems: sql`
-    case ${p.table} when 'portfolio_transaction' then c.portfolio_transactions
-      when 'account_transaction' then c.account_transactions end`,
+  totalItems: sql`case ${p.table} ${sql.join(totals, sql` `)} end`,
 })
 
 /** Reads the lookup of a list without its rows. @throws Unavailable, or ProblemError 401, 404 */
