@@ -219,6 +219,11 @@ t.test('document with a fault: the check names it', async (t) => {
     [`${place}: 200: text/csv without a schema`]: ({ paths }) => {
       delete paths[path].get.responses[200].content['text/csv'].schema
     },
+    [`${place}: 200: application/json has an example without rows: the sample data need some`]: ({
+      paths,
+    }) => {
+      paths[path].get.responses[200].content['application/json'].examples.demo.value.items = []
+    },
   }
   for (const [fault, damage] of Object.entries(cases)) {
     const damaged = JSON.parse(served.text)

@@ -11,6 +11,7 @@ interface Schema {
   'x-share-impact'?: Record<string, string | null>
   $ref?: string
   anyOf?: Schema[]
+  items?: Schema
   properties?: Record<string, Schema>
 }
 
@@ -49,6 +50,8 @@ const LISTS = {
   account_transactions: 'AccountTransaction',
   transfer_orders: 'AssetsTransferOrder',
 }
+/** Schemas of rows that no client reads. */
+const NOT_IN_CLIENTS: string[] = []
 const ENUMS = ['PortfolioTransactionType', 'AccountTransactionType']
 
 /**
@@ -71,10 +74,23 @@ const LINE_LENGTH = 100
 /** Returns the generated files of the clients with their texts. */
 export function clientRows(document: string): Map<URL, string> {
   const schemas: Schemas = JSON.parse(document).components.schemas
+  refuseUnknownLists(schemas)
   return new Map([
     [TYPESCRIPT_ROWS, typescriptRows(schemas)],
     [PYTHON_ROWS, pythonRows(schemas)],
   ])
+}
+
+/** @throws Error if the document has a list that the clients may have forgotten */
+function refuseUnknownLists(schemas: Schemas): void {
+  const known = [...Object.values(LISTS), ...NOT_IN_CLIENTS]
+  for (const { items, properties } of Object.values(schemas)) {
+    const rows = (items ?? properties?.items?.items)?.$ref?.split('/').at(-1)
+    if (rows !== undefined && !known.includes(rows.replace(/^Exact/, '')))
+      throw new Error(
+        `the clients do not have the list of ${rows}: add it to LISTS, or to NOT_IN_CLIENTS`,
+      )
+  }
 }
 
 function named(schemas: Schemas, name: string): Schema {

@@ -28,9 +28,13 @@ export function documentFaults(document: Json): string[] {
         if (!description) faults.push(`${name} without a description`)
         if (!isSchema(schema)) faults.push(`${name} without a schema`)
       }
-      for (const [type, part] of Object.entries(partsOf((response as Json).content)))
-        if (!isSchema((part as Json).schema))
-          faults.push(`${place}: ${status}: ${type} without a schema`)
+      for (const [type, part] of Object.entries(partsOf((response as Json).content))) {
+        const { schema, examples } = part as Json
+        const name = `${place}: ${status}: ${type}`
+        if (!isSchema(schema)) faults.push(`${name} without a schema`)
+        if (Object.values(partsOf(examples)).some(hasNoRows))
+          faults.push(`${name} has an example without rows: the sample data need some`)
+      }
     }
   }
   return faults
@@ -40,6 +44,13 @@ export function documentFaults(document: Json): string[] {
 function isSchema(schema: unknown): boolean {
   const { type, $ref, anyOf } = partsOf(schema)
   return type !== undefined || $ref !== undefined || anyOf !== undefined
+}
+
+/** True for the response of a list without rows. */
+function hasNoRows(example: unknown): boolean {
+  const { value } = partsOf(example)
+  const rows = partsOf(value).items ?? value
+  return Array.isArray(rows) && rows.length === 0
 }
 
 const partsOf = (value: unknown) => (value ?? {}) as Json
