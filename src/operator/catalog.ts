@@ -55,3 +55,10 @@ function bare(statement: string): string {
     .replace('UNIQUE INDEX connection_external_id', 'INDEX connection_external_id')
     .trim()
 }
+
+/** Returns the statements that revoke what PUBLIC has and docs/reference/public-rights.sql revokes. */
+export async function publicRights(db: Kysely<Tables>): Promise<string[]> {
+  const text = await readFile(new URL('public-rights.sql', import.meta.url), 'utf8')
+  const { rows } = await sql.raw<{ text: string }>(text).execute(db)
+  return rows.map((row) => row.text)
+}

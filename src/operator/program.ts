@@ -46,9 +46,13 @@ export function defineCommands(program: Command, run: (call: Call) => Promise<vo
   add(demo, 'advance', async () => (await maintenance()).advanceDemo, ['', '--days 10'])
     .description('move the sample data by some weekdays: add, correct and cancel rows')
     .option('--days <n>', 'number of weekdays, at most 366', wholeNumber(1, 366), 1)
-  add(program, 'verify', async () => (await maintenance()).verify, ['', '--repair'])
+  add(program, 'verify', async () => (await maintenance()).verify, ['', '--repair', '--hardened'])
     .description('compare all rows with the row counts and change numbers, which the API uses')
     .option('--repair', 'count the rows again in connections whose row counts are wrong')
+    .option(
+      '--hardened',
+      'also find rights of PUBLIC that docs/reference/public-rights.sql revokes',
+    )
   add(program, 'prune', async () => (await maintenance()).prune, ['', '--days 800'])
     .description('delete what only old cursors need; they return 410')
     .option('--days <n>', 'keep removals and versions of n days', wholeNumber(0, 365_000), 400)

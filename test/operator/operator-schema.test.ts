@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { createDatabase } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
@@ -48,3 +49,21 @@ t.test(
     t.match(await operatorHere(['verify'], { DATABASE_URL: zoned.href }), { code: 0 })
   },
 )
+
+t.test('verify --hardened: rights of PUBLIC are found until the script has run', async (t) => {
+  const { url } = await createDatabase(t)
+  const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })
+  t.match(await verify(), { code: 0 }, 'not without the flag: the script is optional')
+  const { code, stdout } = await verify('--hardened')
+  t.equal(code, 1)
+  t.match(stdout, /^PUBLIC has rights that docs\/reference\/public-rights\.sql revokes:$/m)
+  t.match(stdout, /^ {2}missing: revoke temporary on database test_\w+ from public$/m)
+  t.match(
+    stdout,
+    /^ {2}missing: revoke execute on function pg_advisory_lock\(bigint\) from public$/m,
+  )
+  await onServer(url, await readFile('docs/reference/public-rights.sql', 'utf8'))
+  const hardened = await verify('--hardened', '--json')
+  t.match(hardened, { code: 0 })
+  t.same(hardened.json().publicRights, [])
+})

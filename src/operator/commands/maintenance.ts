@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { advance, seed } from '../../../seeds/seed.ts'
 import { OperatorError } from '../../operator-error.ts'
+import { publicRights } from '../catalog.ts'
 import type { Context } from '../command.ts'
 import { pruneCursors } from '../deletion.ts'
 import { migrate } from '../migrate.ts'
@@ -49,7 +50,10 @@ export async function prune({ db }: Context, { days, yes }: { days: number; yes?
   return { json, text: `${removals} and ${versions} deleted; ${horizons}.` }
 }
 
-export async function verify({ db, notice }: Context, { repair }: { repair?: true }) {
+export async function verify(
+  { db, notice }: Context,
+  { repair, hardened }: { repair?: true; hardened?: true },
+) {
   let json = await verifyRowCounts(db)
   const wrong = new Set(json.differences.map(({ connectionId }) => connectionId))
   if (repair && wrong.size > 0) {
@@ -58,6 +62,7 @@ export async function verify({ db, notice }: Context, { repair }: { repair?: tru
     json = await verifyRowCounts(db)
   }
   const { missing, unexpected } = json.schema
+  const rights = hardened ? await publicRights(db) : []
   const drift = [
     ...missing.map(listed('missing, or changed')),
     ...unexpected.map(listed('of no migration')),
@@ -66,11 +71,14 @@ export async function verify({ db, notice }: Context, { repair }: { repair?: tru
   const text = [
     differences.length > 0 && `The row counts are wrong:\n${table(differences)}`,
     json.numbers.length > 0 && `Change numbers are wrong:\n${table(json.numbers)}`,
+    rights.length > 0 &&
+      `PUBLIC has rights that docs/reference/public-rights.sql revokes:\n${rights.map(listed('missing')).join('\n')}`,
     drift.length > 0 && `The schema differs from docs/reference/schema.sql:\n${drift.join('\n')}`,
   ].filter((part) => part !== false)
-  if (text.length > 0) return { json, text: text.join('\n'), failed: true }
+  const found = hardened ? { ...json, publicRights: rights } : json
+  if (text.length > 0) return { json: found, text: text.join('\n'), failed: true }
   const extent = `${pluralize(json.rows, 'row')} of ${pluralize(json.connections, 'connection')}`
-  return { json, text: `The row counts and change numbers agree with ${extent}.` }
+  return { json: found, text: `The row counts and change numbers agree with ${extent}.` }
 }
 
 /** Lists the begins of statements: the whole ones are in docs/reference/schema.sql, and with --json. */
