@@ -24,6 +24,11 @@ const DRIFTS: Record<string, RegExp> = {
     /missing, or changed: grant select on table assets_transfer_order to investment_service/,
   [`create or replace function remember_version() returns trigger language plpgsql
     as $$ begin return new; end $$`]: /missing, or changed: CREATE OR REPLACE FUNCTION/,
+  [`do $$ begin execute format('revoke connect on database %I from public, investment_service',
+    current_database()); end $$`]:
+    /missing, or changed: grant connect on database test_\w+ to investment_service/,
+  'revoke usage on schema public from public, investment_service':
+    /missing, or changed: grant usage on schema public to investment_service/,
   'grant create on schema public to public': /of no migration: grant create on schema public/,
 }
 
