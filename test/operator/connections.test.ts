@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
 import t from 'tap'
+import { describeRows } from '../../src/operator/deletion.ts'
 import { orderLine, portfolioLine } from '../support/importing.ts'
+import { noRows } from '../support/no-rows.ts'
 import { operator, operatorHere, startOperator } from '../support/operator-process.ts'
 import { addApp, addConnection, addTransferOrders } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -163,7 +165,7 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
   t.match(await call(...args), {
     code: 0,
     stdout:
-      '1 connection deleted with 0 portfolio transactions, 0 account transactions and 1 transfer order; ' +
+      `1 connection deleted with ${describeRows({ ...noRows, transferOrders: 1 })}; ` +
       '2 of the ids had none.\n',
   })
   t.match(await call(...args), {

@@ -55,7 +55,6 @@ t.test(
   'investment_writer: may write each field of each list, and nothing else of them',
   async (t) => {
     const owner = await openClient(t, (await createDatabase(t)).url)
-    t.equal(writtenLists.length, 3)
     t.same(await differences(owner, writtenLists), [])
   },
 )
