@@ -14,6 +14,9 @@ export interface Call {
   args: unknown[]
 }
 
+/** Time in which an operator can rotate a token, in seconds. */
+const TWO_WEEKS = 14 * 86_400
+
 const maintenance = () => import('./commands/maintenance.ts')
 const app = () => import('./commands/app.ts')
 const token = () => import('./commands/token.ts')
@@ -83,6 +86,9 @@ export function defineCommands(program: Command, run: (call: Call) => Promise<vo
   add(tokens, 'list', async () => (await token()).list, ['--app my-app'])
     .description('list the tokens of an app, without secrets')
     .requiredOption('--app <name>', 'the app', nonEmpty)
+  add(tokens, 'expiring', async () => (await token()).listExpiring, ['', '--within 30d'])
+    .description('list the tokens of all apps that expire soon; exit code 1 if there are any')
+    .option('--within <duration>', 'in this time: 90d, 12h, 30m; default: 14d', lifetime, TWO_WEEKS)
   add(tokens, 'revoke', async () => (await token()).revoke, [
     '0b6f3c52-8e1d-4a97-b1c4-5d2e7f90a863',
   ])

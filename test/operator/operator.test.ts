@@ -162,6 +162,42 @@ t.test('token revoke: keeps the time of the first revocation', async (t) => {
   t.match(list.stdout, new RegExp(`${id} +revoked`))
 })
 
+t.test('token expiring: exit code 1 with the valid tokens that expire in this time', async (t) => {
+  await call('app', 'create', 'expiring')
+  const issue = async (...ttl: string[]) =>
+    (await call('token', 'issue', '--app', 'expiring', '--json', ...ttl)).json().id as string
+  const first = await issue('--ttl', '12d')
+  const second = await issue('--ttl', '13d')
+  await issue('--ttl', '15d')
+  const revoked = await issue('--ttl', '1d')
+  await call('token', 'revoke', revoked)
+  const unlimited = await issue()
+  const expiring = async (...within: string[]) => {
+    const { code, json } = await call('token', 'expiring', '--json', ...within)
+    const items = json().items.filter(({ app }: { app: string }) => app === 'expiring')
+    return { code, items }
+  }
+  t.match(await expiring(), {
+    code: 1,
+    items: [
+      { app: 'expiring', id: first, expiresAt: time, longerTokens: 3 },
+      { id: second, longerTokens: 2 },
+    ],
+  })
+  t.equal((await expiring()).items.length, 2)
+  t.equal((await expiring('--within', '16d')).items.length, 3)
+  t.same((await expiring('--within', '11d')).items, [])
+  t.match(await call('token', 'expiring'), { code: 1, stdout: `${first}` })
+  await call('token', 'revoke', unlimited)
+  t.match((await expiring()).items, [{ longerTokens: 2 }, { longerTokens: 1 }])
+})
+
+t.test('token expiring: exit code 0 if no token expires in this time', async (t) => {
+  const { url } = await createDatabase(t)
+  const { code, stdout } = await operatorHere(['token', 'expiring'], { DATABASE_URL: url })
+  t.same([code, stdout], [0, 'No token expires in this time.\n'])
+})
+
 t.test('connection create: a token is unique in the whole database', async (t) => {
   await call('app', 'create', 'one')
   await call('app', 'create', 'two')
@@ -507,6 +543,7 @@ t.test(
       'app delete',
       'token issue',
       'token list',
+      'token expiring',
       'token revoke',
       'connection create',
       'connection list',

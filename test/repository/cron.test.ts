@@ -33,7 +33,10 @@ const lines = new Map(
     .join('\n')
     .split('\n')
     .filter((line) => /^(\S+ ){5} *cd /.test(line))
-    .map((line) => [/ migrate operator (\w+)/.exec(line)?.[1], line.replace(/^(\S+ ){5} */, '')]),
+    .map((line) => [
+      / migrate operator ([\w ]*\w) 2>/.exec(line)?.[1],
+      line.replace(/^(\S+ ){5} */, ''),
+    ]),
 )
 
 /** Runs a line as cron does. @returns what cron mails */
@@ -47,9 +50,10 @@ async function mailOf(command: string): Promise<string> {
   return stdout + stderr
 }
 
-t.test('cron: two lines, and no mail if the command succeeds', async (t) => {
-  t.same([...lines.keys()], ['verify', 'prune'])
-  for (const command of ['verify', 'prune']) t.equal(await mailOf(command), '', command)
+t.test('cron: three lines, and no mail if the command succeeds', async (t) => {
+  t.same([...lines.keys()], ['verify', 'prune', 'token expiring'])
+  for (const command of ['verify', 'prune', 'token expiring'])
+    t.equal(await mailOf(command), '', command)
 })
 
 t.test('cron: the mail of `verify` has what it found', async (t) => {
@@ -57,4 +61,10 @@ t.test('cron: the mail of `verify` has what it found', async (t) => {
     db,
   )
   t.match(await mailOf('verify'), /portfolio_transaction\b.*\b7\b.*\b1\b/s)
+})
+
+t.test('cron: the mail of `token expiring` has the tokens that expire soon', async (t) => {
+  await sql`update app_token set expires_at = now() + interval '13 days'`.execute(db)
+  const { rows } = await sql<{ id: string }>`select id from app_token`.execute(db)
+  t.match(await mailOf('token expiring'), String(rows[0]?.id))
 })

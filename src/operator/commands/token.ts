@@ -46,6 +46,33 @@ export async function list({ db }: Context, { app: name }: { app: string }) {
   return { json: { items }, text: table(items, `The app ${name} has no tokens.`) }
 }
 
+interface ExpiringToken {
+  app: string
+  id: string
+  expiresAt: Date
+  /** Valid tokens of the app that live longer. The app may use the new one already, or another program may. */
+  longerTokens: number
+}
+
+/** Lists the valid tokens of all apps that expire soon. Fails if there are any, so that a scheduler reports them. */
+export async function listExpiring({ db }: Context, { within }: { within: number }) {
+  const { rows: items } = await sql<ExpiringToken>`
+    with valid as (
+      select * from app_token
+      where revoked_at is null and (expires_at is null or expires_at > now()))
+    select app.name as app, token.id, token.expires_at as "expiresAt",
+      (select count(*)::integer from valid other
+        where other.app_id = token.app_id
+          and (other.expires_at is null or other.expires_at > token.expires_at)) as "longerTokens"
+    from valid token join app on app.id = token.app_id
+    where token.expires_at <= now() + make_interval(secs => ${within})
+    order by token.expires_at, token.id`.execute(db)
+  if (items.length === 0) return { json: { items }, text: 'No token expires in this time.' }
+  const advice =
+    'Issue a new token (`token issue`), or revoke the old one if its app has changed (`token revoke`).'
+  return { json: { items }, text: `${table(items)}\n\n${advice}`, failed: true }
+}
+
 /** Revokes a token immediately and permanently. A revoked token keeps its time of revocation. */
 export async function revoke({ db }: Context, id: string) {
   const missing = `There is no token ${id}: \`token list --app NAME\` shows those of an app.`
