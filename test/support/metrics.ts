@@ -7,7 +7,7 @@ export async function scrape(service: Service): Promise<Map<string, number>> {
 }
 
 /** Values by series in the text format of Prometheus. */
-function seriesOf(text: string): Map<string, number> {
+export function seriesOf(text: string): Map<string, number> {
   const lines = text.split('\n').filter((line) => line !== '' && !line.startsWith('#'))
   return new Map(
     lines.map((line) => {
