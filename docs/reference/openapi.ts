@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * List portfolio transactions
-         * @description Every movement of the investments of a connection, newest first, in pages.
+         * @description Every movement of the investments of a connection, newest first, in pages. The guide explains [dates and order](#dates-and-order), [pages](#pagination), [exports](#exports), [changes](#keeping-a-copy-and-the-type-unknown) and [ETags](#conditional-requests-etag).
          */
         get: operations["listPortfolioTransactions"];
         put?: never;
@@ -33,7 +33,7 @@ export interface paths {
         };
         /**
          * List account transactions
-         * @description Every change of the cash balances of a connection, newest first, in pages.
+         * @description Every change of the cash balances of a connection, newest first, in pages. The guide explains [dates and order](#dates-and-order), [pages](#pagination), [exports](#exports), [changes](#keeping-a-copy-and-the-type-unknown) and [ETags](#conditional-requests-etag).
          */
         get: operations["listAccountTransactions"];
         put?: never;
@@ -53,7 +53,7 @@ export interface paths {
         };
         /**
          * List assets transfer orders
-         * @description Every transfer order that the end user completed, newest first, in one array.
+         * @description Every transfer order that the end user completed, newest first, in one array. The guide explains [exact decimals](#exact-decimals) and [ETags](#conditional-requests-etag).
          */
         get: operations["listAssetsTransferOrders"];
         put?: never;

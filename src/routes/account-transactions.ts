@@ -14,7 +14,10 @@ export const accountTransactions = list(AccountTransactions, pagedList(AccountTr
     operationId: 'listAccountTransactions',
     tags: ['Transactions'],
     summary: 'List account transactions',
-    description: 'Every change of the cash balances of a connection, newest first, in pages.',
+    description:
+      'Every change of the cash balances of a connection, newest first, in pages. ' +
+      'The guide explains [dates and order](#dates-and-order), [pages](#pagination), [exports](#exports), ' +
+      '[changes](#keeping-a-copy-and-the-type-unknown) and [ETags](#conditional-requests-etag).',
     params: ConnectionParams,
     querystring: PageQuery(maximumLimit),
     headers: RequestHeaders,

@@ -14,7 +14,10 @@ export const portfolioTransactions = list(PortfolioTransactions, pagedList(Portf
     operationId: 'listPortfolioTransactions',
     tags: ['Transactions'],
     summary: 'List portfolio transactions',
-    description: 'Every movement of the investments of a connection, newest first, in pages.',
+    description:
+      'Every movement of the investments of a connection, newest first, in pages. ' +
+      'The guide explains [dates and order](#dates-and-order), [pages](#pagination), [exports](#exports), ' +
+      '[changes](#keeping-a-copy-and-the-type-unknown) and [ETags](#conditional-requests-etag).',
     params: ConnectionParams,
     querystring: PageQuery(maximumLimit),
     headers: RequestHeaders,

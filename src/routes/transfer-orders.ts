@@ -12,7 +12,9 @@ export const transferOrders = list(TransferOrders, completedOrders(TransferOrder
     operationId: 'listAssetsTransferOrders',
     tags: ['Transfer orders'],
     summary: 'List assets transfer orders',
-    description: 'Every transfer order that the end user completed, newest first, in one array.',
+    description:
+      'Every transfer order that the end user completed, newest first, in one array. ' +
+      'The guide explains [exact decimals](#exact-decimals) and [ETags](#conditional-requests-etag).',
     params: ConnectionParams,
     querystring: NoQuery,
     headers: RequestHeaders,
