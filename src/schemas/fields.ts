@@ -103,17 +103,28 @@ const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECI
 
 /** Returns a schema with decimals as JSON strings, and with `Exact` before its names and those of its parts. */
 export function exactDecimals<T extends TSchema>(schema: T): T {
-  const exact = (key: string, value: unknown): unknown => {
-    if (key === '$id' || key === '$ref') return `Exact${value}`
-    if (typeof value === 'string') return value.replace(DECIMAL_ADVICE, 'It is a JSON string.')
-    const part = value as TSchema | null
-    if (!part?.[PART] || !JSON.stringify(part).includes('"decimal"')) return value
-    const named = { ...part, [PART]: `Exact${part[PART]}` }
-    if (part.format !== 'decimal') return named
-    const type = part.type === 'number' ? 'string' : ['string', 'null']
-    return { ...named, pattern: EXACT_DECIMAL, type }
+  return withExactDecimals(schema) as T
+}
+
+function withExactDecimals(part: unknown): unknown {
+  if (typeof part === 'string') return part.replace(DECIMAL_ADVICE, 'It is a JSON string.')
+  if (Array.isArray(part)) return part.map(withExactDecimals)
+  if (typeof part !== 'object' || part === null) return part
+  const exact: Record<string, unknown> = {}
+  for (const [keyword, value] of Object.entries(part)) exact[keyword] = withExactDecimals(value)
+  for (const keyword of ['$id', '$ref'])
+    if (typeof exact[keyword] === 'string') exact[keyword] = `Exact${exact[keyword]}`
+  if (exact[PART] !== undefined && hasDecimals(part)) exact[PART] = `Exact${exact[PART]}`
+  if (exact.format === 'decimal') {
+    exact.type = exact.type === 'number' ? 'string' : ['string', 'null']
+    exact.pattern = EXACT_DECIMAL
   }
-  return JSON.parse(JSON.stringify(schema), exact) as T
+  return exact
+}
+
+function hasDecimals(part: unknown): boolean {
+  if (typeof part !== 'object' || part === null) return false
+  return ('format' in part && part.format === 'decimal') || Object.values(part).some(hasDecimals)
 }
 
 // Without look-ahead, which many regular expression engines lack.
