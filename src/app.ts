@@ -26,6 +26,7 @@ import { health } from './routes/health.ts'
 import type { RouteOptions } from './routes/list.ts'
 import { lists } from './routes/lists.ts'
 import { components } from './schemas/lists.ts'
+import type { SecretReader } from './secrets.ts'
 
 /** Path of all lists. */
 const API_PATH = '/api/v1/queries'
@@ -35,13 +36,12 @@ export interface AppOptions {
   db: Database
   limits: Limits
   droppedLogLines: () => number
-  /** True if the files of secrets could not be read or used. */
-  secretsFailed: () => boolean
+  secrets: Pick<SecretReader, 'newest' | 'failed'>
   logger: LoggerOptions
 }
 
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
-  const { config, db, limits, logger } = options
+  const { config, db, limits, logger, secrets } = options
   const state: ServiceState = { open: new Set(), draining: false }
   const app = fastify({
     logger: { ...logger, serializers },
@@ -87,19 +87,24 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   await app.register(openapi, { config })
   if (config.DOCS_PAGE) await app.register(docsPage, { config })
   await app.register(healthChecks, { prefix: '/health' })
-  await app.register(api, { prefix: API_PATH, db, config, limits })
+  await app.register(api, { prefix: API_PATH, db, config, limits, secrets })
   return app
 }
 
 async function api(
   app: FastifyInstance,
-  { db, config, limits: { tenants } }: Pick<AppOptions, 'db' | 'config' | 'limits'>,
+  {
+    db,
+    config,
+    limits: { tenants },
+    secrets,
+  }: Pick<AppOptions, 'db' | 'config' | 'limits' | 'secrets'>,
 ) {
   const identity = config.AUTH_ISSUER ? await import('./http/identity-provider.ts') : undefined
   const verify = identity?.identityProvider(config, app)
   await app.register(authentication, { verify, tenants })
   const quotas = config.RATE_LIMIT_PER_MINUTE > 0 ? await import('./http/quota.ts') : undefined
-  const quota = await quotas?.openQuota(app, config)
+  const quota = await quotas?.openQuota(app, config, secrets)
   const options: RouteOptions = { db, maximumLimit: config.MAX_LIMIT, quota }
   for (const { route } of lists) await app.register(route, options)
 }

@@ -9,6 +9,7 @@ import { OperatorError } from './operator-error.ts'
 import { type Database, type DatabaseOptions, openDatabase } from './postgres/database.ts'
 import { hasState, SqlState } from './postgres/failures.ts'
 import { readServer } from './postgres/readiness.ts'
+import { openSecrets, type SecretReader } from './secrets.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /** Starts the service. Without DATABASE_URL, also starts an embedded database. @throws OperatorError, system error */
@@ -22,32 +23,17 @@ export async function start(): Promise<void> {
   config.DEMO_TOKENS ??= demo?.DEMO_TOKENS
   const { DATABASE_URL: url = '' } = config
 
-  const readSecrets = () => {
-    readSecretFiles(env)
-    const { DATABASE_URL = url, DATABASE_REPLICA_URL, REDIS_URL } = readConfig(env)
-    // quota.ts reads REDIS_URL after it has lost its connection.
-    Object.assign(config, { DATABASE_URL, DATABASE_REPLICA_URL, REDIS_URL })
-  }
-  let secretsFailed = false
-  /** Each new connection reads the files of secrets again. The last URLs stay in use if the new ones cannot be used. */
-  const newestUrls = () => {
-    try {
-      readSecrets()
-      secretsFailed = false
-    } catch {
-      // SIGHUP reports the error, and a metric does.
-      secretsFailed = true
-    }
-    return { url: config.DATABASE_URL ?? url, replicaUrl: config.DATABASE_REPLICA_URL }
-  }
-
+  const secrets = openSecrets(env, config)
   const readable = process.stdout.isTTY
     ? await import('../tools/readable-log.ts').catch(() => undefined)
     : undefined
   const stream = logDestination(readable?.readableLog())
   const db = openDatabase({
     ...databaseOptions(config, url),
-    newestUrls,
+    newestUrls: () => {
+      const { DATABASE_URL = url, DATABASE_REPLICA_URL: replicaUrl } = secrets.newest()
+      return { url: DATABASE_URL, replicaUrl }
+    },
     onFailover: (server) => app.log.warn({ server }, 'the primary has changed'),
     onReplicaChange: (replica, reason) => {
       if (reason === undefined) app.log.info({ replica }, 'replica is used')
@@ -61,7 +47,7 @@ export async function start(): Promise<void> {
     db,
     limits,
     droppedLogLines: stream.dropped,
-    secretsFailed: () => secretsFailed,
+    secrets,
     logger,
   })
   const maxSockets = socketLimit(config)
@@ -69,20 +55,7 @@ export async function start(): Promise<void> {
   if (maxSockets < MAX_SOCKETS)
     app.log.warn({ maxSockets }, 'the limit of files allows fewer connections of clients')
   for (const warning of [...envWarnings, ...settingWarnings(env)]) app.log.warn(warning)
-  process.on('SIGHUP', async () => {
-    try {
-      readSecrets()
-      await db.renew()
-      secretsFailed = false
-      app.log.info(
-        'SIGHUP: new connections use the files of secrets; other settings need a restart',
-      )
-    } catch (error) {
-      secretsFailed = true
-      const { message: reason } = error as Error
-      app.log.warn({ reason }, 'SIGHUP: the open connections stay, because new ones would fail')
-    }
-  })
+  process.on('SIGHUP', () => renewSecrets(app, secrets, db))
   closeOnSignal(app, config, async () => {
     await db.close()
     await demo?.stop()
@@ -92,6 +65,17 @@ export async function start(): Promise<void> {
   await checkSchema(app, db)
   const address = await listen(app, config)
   demo?.welcome(address)
+}
+
+/** Has new connections use the files of secrets. If they would fail, the open ones stay. */
+async function renewSecrets(app: FastifyInstance, secrets: SecretReader, db: Database) {
+  try {
+    await secrets.renew(() => db.renew())
+    app.log.info('SIGHUP: new connections use the files of secrets; other settings need a restart')
+  } catch (error) {
+    const { message: reason } = error as Error
+    app.log.warn({ reason }, 'SIGHUP: the open connections stay, because new ones would fail')
+  }
 }
 
 /** @throws OperatorError if a port is in use: the first error of many newcomers */

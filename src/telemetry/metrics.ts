@@ -8,6 +8,7 @@ import type { Limits } from '../limits/limits.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Check } from '../postgres/readiness.ts'
 import { ProblemError } from '../schemas/problem.ts'
+import type { SecretReader } from '../secrets.ts'
 import { databaseMetrics } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
@@ -24,13 +25,13 @@ export interface MetricSources {
   limits: Limits
   check: () => Promise<Check>
   droppedLogLines: () => number
-  secretsFailed: () => boolean
+  secrets: Pick<SecretReader, 'failed'>
   healthChecks: FastifyPluginAsync
 }
 
 /** Serves metrics and health checks on a port that clients must not reach. They do not wait behind clients there. */
 export default fp(async (app: FastifyInstance, sources: MetricSources) => {
-  const { config, droppedLogLines, healthChecks, secretsFailed } = sources
+  const { config, droppedLogLines, healthChecks, secrets } = sources
   const registry = new Registry()
   app.decorate('metrics', registry)
   collectDefaultMetrics({ register: registry })
@@ -50,7 +51,7 @@ export default fp(async (app: FastifyInstance, sources: MetricSources) => {
     help: '1 if the files of secrets could not be read or used.',
     registers: [registry],
     collect() {
-      this.set(secretsFailed() ? 1 : 0)
+      this.set(secrets.failed() ? 1 : 0)
     },
   })
   const readDatabase = databaseMetrics(app, registry, sources)

@@ -84,7 +84,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
     db: database,
     limits,
     droppedLogLines: () => 0,
-    secretsFailed: () => false,
+    secrets: { newest: () => config, failed: () => false },
     logger,
   })
   let closed: Promise<void> | undefined

@@ -1,0 +1,52 @@
+import { type Config, readConfig } from './config.ts'
+import { readSecretFiles } from './env-file.ts'
+
+/** Settings with passwords, which may change without a restart. */
+export type Secrets = Pick<Config, 'DATABASE_URL' | 'DATABASE_REPLICA_URL' | 'REDIS_URL'>
+
+export interface SecretReader {
+  /** Reads the files of secrets again. The last values stay in use if the new ones cannot be read. */
+  newest(): Secrets
+  /** Reads the files of secrets, and has them used. @throws an error if they cannot be read or used */
+  renew(use: () => Promise<void>): Promise<void>
+  /** True if the files could not be read or used. */
+  failed(): boolean
+}
+
+/** Reads secrets from the environment and its files. @param initial values that were read at the start */
+export function openSecrets(environment: NodeJS.ProcessEnv, initial: Secrets): SecretReader {
+  let last = initial
+  let hasFailed = false
+  const read = () => {
+    readSecretFiles(environment)
+    const {
+      DATABASE_URL = initial.DATABASE_URL,
+      DATABASE_REPLICA_URL,
+      REDIS_URL,
+    } = readConfig(environment)
+    last = { DATABASE_URL, DATABASE_REPLICA_URL, REDIS_URL }
+  }
+  return {
+    newest() {
+      try {
+        read()
+        hasFailed = false
+      } catch {
+        // SIGHUP reports the error, and a metric does.
+        hasFailed = true
+      }
+      return last
+    },
+    async renew(use) {
+      try {
+        read()
+        await use()
+        hasFailed = false
+      } catch (error) {
+        hasFailed = true
+        throw error
+      }
+    },
+    failed: () => hasFailed,
+  }
+}
