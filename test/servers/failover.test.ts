@@ -249,5 +249,8 @@ t.test('Two hosts, no primary: 503, and the operator names both', async (t) => {
   isProblem(t, await readList(service), 'service_unavailable')
   const { code, stderr } = await operatorHere(['app', 'list'], { DATABASE_URL: both })
   t.equal(code, 1)
-  t.match(stderr, /^No server in DATABASE_URL is a primary that responds \(.*; .*\)\.\nThe database is .*\.\n$/)
+  t.match(
+    stderr,
+    /^No server in DATABASE_URL is a primary that responds \(.*; .*\)\.\nThe database is .*\.\n$/,
+  )
 })
