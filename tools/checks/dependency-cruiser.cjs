@@ -171,7 +171,7 @@ module.exports = {
   options: {
     doNotFollow: { path: 'node_modules' },
     // npm pack in this folder builds the package there.
-    exclude: { path: '^clients/typescript/dist/' },
+    exclude: { path: '^clients/(mcp|typescript)/dist/' },
     tsConfig: { fileName: 'tsconfig.json' },
     tsPreCompilationDeps: true,
     enhancedResolveOptions: {

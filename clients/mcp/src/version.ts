@@ -1,0 +1,2 @@
+/** Version of package.json. */
+export const VERSION = '1.0.0'
