@@ -226,7 +226,7 @@ t.test('200: HAProxy of Docker Compose finds instances that start and end', asyn
   /** Waits until HAProxy sends requests to an instance, with the number of its place. */
   const untilUsed = (place: number) =>
     until(`instance ${place} is used`, () =>
-      new RegExp(` 200 .* instance${place}$`, 'm').test(log()),
+      new RegExp(` 200 .* instance${place}(?: |$)`, 'm').test(log()),
     )
   await untilUsed(1)
   const endSecond = await startOn('127.0.0.2')
