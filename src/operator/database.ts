@@ -4,7 +4,7 @@ import { missingFrom, unreleasedSchema } from '../../migrations/index.ts'
 import { NotInDatabase, OperatorError } from '../operator-error.ts'
 import { Hosts } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
-import { requiredSettings, startupOptions } from '../postgres/statements.ts'
+import { requiredSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { SafeClient } from '../postgres/wire/safe-client.ts'
 
@@ -30,6 +30,10 @@ const CONNECT_MS = 10_000
 /** Time in which the sessions of an interrupted `refresh` finish their lines. */
 const FINISH_MS = 10_000
 
+const REQUIRED_SETTINGS = Object.entries(requiredSettings).map(
+  ([name, value]) => `set ${name} = '${value}'`,
+)
+
 /** Opens a database, and follows its newest primary. Closes the connections after `use`, and at an abort. */
 export async function withDatabase<T>(
   url: string,
@@ -51,7 +55,6 @@ export async function withDatabase<T>(
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-operator',
-    ...(pooler ? {} : { options: startupOptions(requiredSettings) }),
     onConnect: async (connected) => {
       signal.throwIfAborted()
       const client = connected as CommandClient
@@ -61,8 +64,8 @@ export async function withDatabase<T>(
       client.once('end', () => clients.delete(client))
       if (pooler) return
       await hosts.accept(client)
-      // The role or the database may have another search_path.
-      await client.query(`${withoutTimeouts('session')}; set search_path = public`)
+      // The role or the database may have others. PgBouncer in session mode would reject them as startup options.
+      await client.query([withoutTimeouts('session'), ...REQUIRED_SETTINGS].join('; '))
       await client.query(SESSION_SETTINGS).catch(() => {})
     },
   })
