@@ -5,6 +5,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { installPackages } from '../tools/install.ts'
 
 interface Suite {
   files: string[]
@@ -17,6 +18,8 @@ interface Suite {
   /** Note on time or network. */
   note: string
   environment?: Record<string, string>
+  /** Folder with packages of its own. Its files run at the same time, so they cannot install them themselves. */
+  packages?: string
 }
 
 const { env } = process
@@ -66,6 +69,7 @@ const SUITES: Record<string, Suite> = {
     install: '.ci/packages clients',
     note: 'three minutes; the first run installs test/clients from the registry',
     environment: { CLIENTS: 'all' },
+    packages: 'test/clients',
   },
   load: {
     files: ['test/load/*.test.ts'],
@@ -150,6 +154,7 @@ if (missing.length > 0) {
   console.error(`Missing: ${missing.join(', ')}. To install: ${suite.install}`)
   process.exitCode = 1
 } else {
+  if (suite.packages !== undefined) installPackages(suite.packages)
   const run = join(import.meta.dirname, 'run.ts')
   const child = spawn(
     process.execPath,

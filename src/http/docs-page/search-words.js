@@ -17,6 +17,7 @@ const GROUPS = [
   'changelog, release notes, news, whats new, history of changes = changelog',
   'timezone, time zone, utc, datetime, timestamp, local time = dates',
   'updated, update, often, poll, polling, interval, refresh, refreshed, stale, latest, fresh, delay, age = freshness',
+  'all rows, all pages, all transactions = pagination exports',
   'paging, paginate, offset, next page, page size, infinite = pagination',
   'rate limit, throttle, throttling, quota, too many requests, 429 = rate limits',
   'duplicate, idempotent, idempotency, dedupe = keeping copy',
