@@ -62,6 +62,9 @@ async function faultsOfRights(owner: pg.Client, table: string, columns: string[]
   return faults
 }
 
+const { url: rightsUrl } = await createDatabase(t)
+const owner = await openClient(t, rightsUrl)
+
 for (const { list } of lists) {
   const { table, item, name } = list
   const columns = ['connection_id', ...columnsOf(item).map(({ path }) => columnOf(path))]
@@ -69,15 +72,11 @@ for (const { list } of lists) {
   t.test(
     `${name}: PostgreSQL has the policy of the connection, and the right on each column`,
     async (t) => {
-      const { url } = await createDatabase(t)
-      const owner = await openClient(t, url)
       t.same(await faultsOfRights(owner, table, columns), [])
     },
   )
 
   t.test(`${name} without a right or a policy: the check finds it`, async (t) => {
-    const { url } = await createDatabase(t)
-    const owner = await openClient(t, url)
     const damages = {
       [`alter table ${table} disable row level security`]: `${table} has no row-level security`,
       [`drop policy of_the_connection on ${table}`]: `${table} has no policy of the connection`,
