@@ -27,9 +27,9 @@ exec '${process.execPath}' --disable-warning=ExperimentalWarning "$@"
 await writeFile(join(folder, 'docker'), docker)
 await chmod(join(folder, 'docker'), 0o755)
 
-/** Lines of cron in docs/routine.md, by their command. A line has five times, then what cron gives to sh. */
+/** Lines of cron in docs/deploy.md, by their command. A line has five times, then what cron gives to sh. */
 const lines = new Map(
-  codeBlocks('Routine jobs', '# ')
+  codeBlocks('Routine jobs')
     .join('\n')
     .split('\n')
     .filter((line) => /^(\S+ ){5} *cd /.test(line))

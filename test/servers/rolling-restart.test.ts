@@ -193,7 +193,7 @@ async function statusFrom(localAddress: string, url: string): Promise<number> {
 }
 
 // An instance alone sends an address at most 300 such responses in 10 s: 100 at once, then 20 a second. The limits of
-// deploy.md count all instances.
+// proxy.md count all instances.
 const LOW_LIMITS = { 'rate gt 5000': 'rate gt 200', 'rate gt 500': 'rate gt 200' }
 
 t.test('429: an address causes too many errors in 10 s; others get 200', async (t) => {

@@ -12,7 +12,7 @@ import { launchService } from '../support/processes/service-process.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
 import { until } from '../support/until.ts'
 
-/** Upgrade and downgrade by docs/deploy.md. The newer release has one more migration. */
+/** Upgrade and downgrade by docs/upgrade.md. The newer release has one more migration. */
 const { url, db, login: DATABASE_URL } = await openTestDatabase(t)
 await seedDemo(url)
 const golden = await recordDemo(t, url)

@@ -95,7 +95,7 @@ async function runHaproxy(t: Test, configuration: string): Promise<Program> {
   return await startProgram(t, { command: 'haproxy', package: 'haproxy', args, lastSignal })
 }
 
-/** Starts nginx with the example that docs/deploy.md links. */
+/** Starts nginx with the example that docs/proxy.md links. */
 export const startNginx: StartProxy = async (t, [one, two]) => {
   const example = await readFile(join(import.meta.dirname, 'nginx.conf'), 'utf8')
   const folder = await newFolder(t)
