@@ -23,7 +23,7 @@ import {
   addTransferOrders,
 } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
-import { databaseUrl, onServer } from '../support/template.ts'
+import { databaseUrl, dropDatabase, onServer } from '../support/template.ts'
 import { shortenPauses } from '../support/time.ts'
 import { until } from '../support/until.ts'
 
@@ -355,7 +355,7 @@ t.test('Database with another encoding: an error before anything is applied', as
   const { url } = await emptyDatabase(t)
   const database = `latin1_${randomBytes(4).toString('hex')}`
   await onServer(url, `create database ${database} encoding 'LATIN1' locale 'C' template template0`)
-  t.teardown(() => onServer(url, `drop database ${database}`))
+  t.teardown(() => dropDatabase(url, database))
   const DATABASE_URL = Object.assign(new URL(url), { pathname: `/${database}` }).href
   const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL })
   t.equal(code, 1)
@@ -371,7 +371,7 @@ t.test('Database in Turkish, where i is not the small I: verify finds no differe
     `create database ${database} encoding 'UTF8' locale 'C' locale_provider icu icu_locale 'tr-TR'
       template template0`,
   )
-  t.teardown(() => onServer(url, `drop database ${database}`))
+  t.teardown(() => dropDatabase(url, database))
   const DATABASE_URL = Object.assign(new URL(url), { pathname: `/${database}` }).href
   t.match(await operatorHere(['migrate'], { DATABASE_URL }), { code: 0 })
   t.match(await operatorHere(['verify'], { DATABASE_URL }), { code: 0 })
@@ -490,7 +490,7 @@ async function emptyDatabase(t: Test): Promise<{ url: string }> {
   const server = String(process.env.TEST_SERVER_URL)
   const name = `test_${randomBytes(6).toString('hex')}`
   await onServer(server, `create database ${name} strategy file_copy`)
-  t.teardown(() => onServer(server, `drop database ${name} with (force)`))
+  t.teardown(() => dropDatabase(server, name))
   return { url: databaseUrl(server, name) }
 }
 

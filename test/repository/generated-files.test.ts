@@ -14,7 +14,7 @@ import { createDatabase, openClient } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { startService } from '../support/service.ts'
 import { serverStatements, statements } from '../support/statements.ts'
-import { databaseUrl, onServer } from '../support/template.ts'
+import { databaseUrl, dropDatabase, onServer } from '../support/template.ts'
 
 const all = [...statements.values(), ...serverStatements]
 
@@ -88,7 +88,7 @@ t.test('docs/reference/schema.sql: the schema, and it creates the same one', asy
   const name = `schema_${randomBytes(6).toString('hex')}`
   await onServer(url, `create database ${name}`)
   const copy = databaseUrl(url, name)
-  t.teardown(() => onServer(url, `drop database ${name} with (force)`))
+  t.teardown(() => dropDatabase(url, name))
   await onServer(copy, text)
   t.equal(await schemaText(openAsOwner(t, copy)), text)
 })

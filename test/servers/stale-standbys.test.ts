@@ -8,7 +8,7 @@ import { addCaller, addConnection, addPortfolioTransactions, addToken } from '..
 import { migrate } from '../support/servers/debian-postgres.ts'
 import { exclusionOf, IN_USE, startServers, untilStandbyIs } from '../support/servers/standbys.ts'
 import { startService } from '../support/service.ts'
-import { databaseUrl, onServer } from '../support/template.ts'
+import { databaseUrl, dropDatabase } from '../support/template.ts'
 import { until } from '../support/until.ts'
 
 const servers = await startServers(t, {
@@ -99,7 +99,7 @@ const CANCELLED = /^investment-data-query-service (ERROR|FATAL): .*conflict with
 
 t.test('200: the schema of the standbys is behind', async (t) => {
   await sql`create database upgraded`.execute(db)
-  t.teardown(() => onServer(primary.url, 'drop database upgraded with (force)'))
+  t.teardown(() => dropDatabase(primary.url, 'upgraded'))
   const [login, ...replicas] = [primary, ...standbys].map((server) =>
     databaseUrl(servers.login(server), 'upgraded'),
   )

@@ -157,6 +157,30 @@ export async function onEachNode(coordinator: string, statement: string): Promis
   await Promise.all(ports.map((port) => onNode(port, 'postgres', statement)))
 }
 
+/** Each attempt waits 5 s for the sessions that it ends. */
+const DROP_ATTEMPTS = 6
+
+/**
+ * Drops a database on each node that has it. A process of Citus opens a new session in the database at any time, also
+ * while PostgreSQL ends the others: the statement then fails, and is repeated.
+ */
+export async function dropOnEachNode(coordinator: string, name: string): Promise<void> {
+  const ports = await portsOf(coordinator)
+  await Promise.all(ports.map((port) => dropOnNode(port, name)))
+}
+
+async function dropOnNode(port: number, name: string): Promise<void> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await onNode(port, 'postgres', `drop database if exists ${name} with (force)`)
+      return
+    } catch (error) {
+      const isInUse = (error as pg.DatabaseError).code === '55006'
+      if (!isInUse || attempt === DROP_ATTEMPTS) throw error
+    }
+  }
+}
+
 async function joinNodes(name: string, ports: number[]): Promise<void> {
   for (const port of ports) await onNode(port, name, 'create extension citus')
   const [first = 0, ...workers] = ports

@@ -7,7 +7,7 @@ import { Tenant } from '../../src/limits/tenants.ts'
 import { Reader } from '../../src/postgres/reader.ts'
 import { FactRecorder } from '../../src/request-facts.ts'
 import { onEachNode } from './citus.ts'
-import { databaseUrl, isCitus } from './template.ts'
+import { administer, databaseUrl, dropDatabase, isCitus } from './template.ts'
 
 export interface TestDatabase {
   /** Connection string of a superuser who owns all tables. */
@@ -25,21 +25,8 @@ export async function createDatabase(
   const run = isCitus ? onEachNode : administer
   // file_copy: 10 ms to create and 5 ms to drop; wal_log: 13 ms and 12 ms.
   await run(server, `create database ${name} template ${template} strategy file_copy`)
-  t.teardown(() => run(server, `drop database ${name} with (force)`))
+  t.teardown(() => dropDatabase(server, name))
   return { url: databaseUrl(server, name) }
-}
-
-let administrator: pg.Pool | undefined
-
-/** Runs a statement on a connection that all calls share: a new one takes 10 ms of processor time. */
-async function administer(server: string, statement: string): Promise<void> {
-  if (administrator === undefined) {
-    // The process may end while the connection is idle.
-    const options = { max: 1, idleTimeoutMillis: 0, allowExitOnIdle: true }
-    administrator = new pg.Pool({ connectionString: server, ...options })
-    administrator.on('error', () => {})
-  }
-  await administrator.query(statement)
 }
 
 /**

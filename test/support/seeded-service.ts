@@ -4,7 +4,7 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { createDatabase, openPool } from './database.ts'
 import { type Service, type ServiceOptions, startService } from './service.ts'
-import { databaseUrl, isCitus } from './template.ts'
+import { databaseUrl, dropDatabase, isCitus } from './template.ts'
 
 /** App token of the sample data, and the connection that the documentation shows. */
 export const { token: DEMO_TOKEN } = DEMO.wealth
@@ -31,7 +31,7 @@ async function seededTemplate(): Promise<string> {
   const found = await client.query('select from pg_database where datname = $1', [name])
   if (found.rowCount === 0) {
     const making = `${template}_seeding`
-    await client.query(`drop database if exists ${making} with (force)`)
+    await dropDatabase(server, making)
     await client.query(`create database ${making} template ${template} strategy file_copy`)
     const pool = new pg.Pool({ connectionString: databaseUrl(server, making) })
     await seed(pool).finally(() => pool.end())

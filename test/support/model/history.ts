@@ -9,7 +9,7 @@ import { openPool } from '../database.ts'
 import { type Random, randomOf, runs } from '../random.ts'
 import { addCaller, addConnection, type Caller, type List, listNames, lists } from '../rows.ts'
 import { type Service, startService } from '../service.ts'
-import { databaseUrl, onServer } from '../template.ts'
+import { databaseUrl, dropDatabase, onServer } from '../template.ts'
 import {
   anyPage,
   type Copy,
@@ -329,7 +329,7 @@ async function copyDatabase(t: Test, url: string): Promise<string> {
   )
   await onServer(server, `create database ${copy} template ${name} strategy file_copy`)
   await onServer(server, `alter database ${name} allow_connections true`)
-  t.teardown(() => onServer(server, `drop database ${copy} with (force)`))
+  t.teardown(() => dropDatabase(server, copy))
   return databaseUrl(url, copy)
 }
 
