@@ -61,13 +61,17 @@ begin
       select ctid from public.portfolio_transaction
       where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
       order by change_number);
-    -- Leaves PostgreSQL one plan: it visits the places.
+    -- Leave PostgreSQL one plan, also for partitions without statistics: it visits the places, and hashes their ordinals.
     perform set_config('enable_indexscan', 'off', true);
+    perform set_config('enable_hashjoin', 'on', true);
+    perform set_config('enable_nestloop', 'off', true);
     update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
       from unnest(places) with ordinality o (place, ordinal)
-      where t.connection_id = n.connection_id and t.ctid = o.place
+      where t.connection_id = n.connection_id and t.ctid = any (places) and t.ctid = o.place
         and t.change_number <> version << 31 | o.ordinal;
     perform set_config('enable_indexscan', 'on', true);
+    perform set_config('enable_hashjoin', 'off', true);
+    perform set_config('enable_nestloop', 'on', true);
   end loop;
 
   -- In the order of months, so that PostgreSQL stores those of a connection next to each other.
@@ -141,13 +145,17 @@ begin
       select ctid from public.portfolio_transaction
       where connection_id = n.connection_id and change_number >= n.low and change_number <= n.high
       order by change_number);
-    -- Leaves PostgreSQL one plan: it visits the places.
+    -- Leave PostgreSQL one plan, also for partitions without statistics: it visits the places, and hashes their ordinals.
     perform set_config('enable_indexscan', 'off', true);
+    perform set_config('enable_hashjoin', 'on', true);
+    perform set_config('enable_nestloop', 'off', true);
     update public.portfolio_transaction t set change_number = version << 31 | o.ordinal
       from unnest(places) with ordinality o (place, ordinal)
-      where t.connection_id = n.connection_id and t.ctid = o.place
+      where t.connection_id = n.connection_id and t.ctid = any (places) and t.ctid = o.place
         and t.change_number <> version << 31 | o.ordinal;
     perform set_config('enable_indexscan', 'on', true);
+    perform set_config('enable_hashjoin', 'off', true);
+    perform set_config('enable_nestloop', 'on', true);
   end loop;
 
   -- In the order of months, so that PostgreSQL stores those of a connection next to each other.
