@@ -44,7 +44,7 @@ export async function deleteConnections(
   const block = new Set<string>()
   const deleteBlock = async () => {
     const deleted = await withoutTimeout(db, async (transaction) => {
-      // Locks the tables before any connection, as TRUNCATE does: see "Write with SQL" in docs/importing.md.
+      // Locks the tables before any connection, as TRUNCATE does: see "Locks" in docs/writing.md.
       await countRows(transaction, [])
       const found: string[] = []
       // The order of the triggers' locks prevents deadlocks.

@@ -21,6 +21,7 @@ import { until } from '../support/until.ts'
 
 const scale = await readFile('docs/scale.md', 'utf8')
 const deploy = await readFile('docs/deploy.md', 'utf8')
+const proxy = await readFile('docs/proxy.md', 'utf8')
 const unit = await readFile('deploy/systemd/investment-data-query@.service', 'utf8')
 
 /** Values of a directive of the unit, for an instance. */
@@ -166,7 +167,7 @@ t.test('The table of shares divides the defaults, and HAProxy sends fewer reques
     )
     for (const share of rows.get(name) ?? []) readConfig({ [name]: String(share) })
   }
-  const [documented] = /(?<=default-server.* maxconn )\d+/.exec(deploy) ?? []
+  const [documented] = /(?<=default-server.* maxconn )\d+/.exec(proxy) ?? []
   t.equal(rows.get('maxconn')?.[0], Number(documented))
   for (const [index, maxconn] of (rows.get('maxconn') ?? []).entries())
     t.ok(maxconn < Number(rows.get('MAX_REQUESTS')?.[index]), `${maxconn}`)
