@@ -40,7 +40,7 @@ FROM scratch
 ARG COMMIT=
 LABEL org.opencontainers.image.title="Investment Data Query Service" \
       org.opencontainers.image.description="Read-only HTTP API over PostgreSQL: transactions and transfer orders" \
-      org.opencontainers.image.version="1.0.0" \
+      org.opencontainers.image.version="2.0.0" \
       org.opencontainers.image.revision="$COMMIT"
 COPY --from=build /root-of-image /
 COPY --from=build /usr/local/bin/node /usr/local/bin/operator /usr/local/bin/

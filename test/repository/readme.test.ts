@@ -105,12 +105,16 @@ t.test(
   },
 )
 
-t.test('version: the same in package.json, its lock, Dockerfile and CHANGELOG.md', async (t) => {
-  const { version } = JSON.parse(await read('package.json'))
-  t.equal(JSON.parse(await read('package-lock.json')).packages[''].version, version)
-  t.match(await read('Dockerfile'), `org.opencontainers.image.version="${version}"`)
-  t.match(await read('CHANGELOG.md'), `## [${version}] - 20`)
-})
+t.test(
+  'version: the same in package.json, its lock, image, Kubernetes and CHANGELOG.md',
+  async (t) => {
+    const { version } = JSON.parse(await read('package.json'))
+    t.equal(JSON.parse(await read('package-lock.json')).packages[''].version, version)
+    t.match(await read('Dockerfile'), `org.opencontainers.image.version="${version}"`)
+    t.match(await read('deploy/kubernetes/kustomization.yaml'), `newTag: ${version}\n`)
+    t.match(await read('CHANGELOG.md'), `## [${version}] - 20`)
+  },
+)
 
 t.test('docker-compose.yml: no default password, and sample data in the demo only', async (t) => {
   const compose = await read('docker-compose.yml')
