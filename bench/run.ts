@@ -20,7 +20,7 @@ import { measureSlowReaders } from './measurements/slow-readers.ts'
 import { writeChart } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
 import { describeMachine } from './report/machine.ts'
-import { loadTable, writePart } from './report/tables.ts'
+import { loadTable, serviceTable, writePart } from './report/tables.ts'
 import { withFixture } from './servers/fixture.ts'
 import { installComparedServers } from './servers/install.ts'
 
@@ -32,9 +32,9 @@ const { values: flags } = parseArgs({
   options: {
     /** Runs all loads in less than two minutes: fewer and shorter rounds, fewer rows. */
     quick: flag,
-    /** Prefix of the keys of the loads to run; writes nothing to docs/performance.md. */
+    /** Prefix of the keys of the loads to run; writes nothing to a page. */
     only: { type: 'string', default: '' },
-    /** Directory of another checkout to compare with. Writes nothing to docs/performance.md. */
+    /** Directory of another checkout to compare with. Writes nothing to a page. */
     baseline: { type: 'string', default: '' },
     import: flag,
     changes: flag,
@@ -92,8 +92,9 @@ async function measureLoads(server: PostgresServer): Promise<void> {
       await compareResponses([fixture.service, ...fixture.compared], chosen)
       const series = await measure(await makeRunners(fixture, chosen), scale)
       const loadsFound = loadTable(series)
-      const tables = [await describeMachine(database), goalTable(series), loadsFound]
-      await report('loads', tables.join('\n\n'))
+      const machine = await describeMachine(database)
+      await report('summary', [machine, serviceTable(series), goalTable(series)].join('\n\n'))
+      await report('loads', loadsFound)
       if (scale === FULL && flags.only === '') await writeChart(loadsFound)
     })
     if (scale === QUICK) return
@@ -101,7 +102,7 @@ async function measureLoads(server: PostgresServer): Promise<void> {
   })
 }
 
-/** Prints a part of docs/performance*.md. Writes it there, unless it is a quick or partial run. */
+/** Prints a part of docs/performance.md or bench/README.md. Writes it there, unless it is a quick or partial run. */
 async function report(part: string, found: string): Promise<void> {
   console.log(`${found}\n`)
   if (flags.only === '' && !flags.quick) await writePart(part, found)

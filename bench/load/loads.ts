@@ -22,7 +22,7 @@ const SYNC_FROM = dayBefore(15)
 const small = Array.from({ length: CONNECTIONS }, (_, index) => index + 1)
 const FULL = { limit: 1000, page: 0 }
 
-/** The loads, by their letters in docs/performance.md. */
+/** The loads, by their letters in bench/README.md. */
 export function loads(largeRows: number): Load[] {
   const last = largeRows / FULL.limit - 1
   const inLarge = (page: number) => [{ connection: LARGE, limit: FULL.limit, page }]

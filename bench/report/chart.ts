@@ -2,6 +2,7 @@ import { mkdir, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { HTTP_LIMIT } from '../load/runners.ts'
 import { SERVICE } from '../servers/targets.ts'
+import { today } from './measured-on.ts'
 
 const file = join(import.meta.dirname, '../../docs/images/loads.svg')
 
@@ -58,7 +59,9 @@ function chart(groups: Group[]): string {
       y += LINE
     }
   }
-  const height = y + 10
+  y += GAP
+  parts.push(`<text x="10" y="${y - 10}">Measured on ${today()}</text>`)
+  const height = y
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" role="img">
 <title>Requests per second by load and server</title>
 <style>${STYLE}</style>

@@ -1,7 +1,8 @@
 import { readFile } from 'node:fs/promises'
-import { cpus, totalmem } from 'node:os'
+import { totalmem } from 'node:os'
 import { join } from 'node:path'
 import { type BenchDatabase, SETTINGS } from '../data/database.ts'
+import { processors } from './measured-on.ts'
 import { table } from './tables.ts'
 
 /** Machine and versions of a measurement. */
@@ -16,12 +17,8 @@ export async function describeMachine({ owner, server }: BenchDatabase): Promise
   ])
   const changed = Object.entries(SETTINGS).map(([name, value]) => `${name} = ${value}`)
   return table(
-    ['Measured', new Date().toISOString().slice(0, 10)],
+    ['Machine', `${processors()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB`],
     [
-      [
-        'Machine',
-        `${cpus().length} × ${cpus()[0]?.model}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB`,
-      ],
       [
         'PostgreSQL',
         `${rows[0]?.server_version}, ${server.embedded ? changed.join(', ') : 'BENCH_DATABASE_URL'}`,

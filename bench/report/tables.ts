@@ -1,20 +1,24 @@
-import { globSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { medianOf, type Series } from '../load/measure.ts'
 import type { Sample } from '../load/runners.ts'
+import { SERVICE } from '../servers/targets.ts'
+import { measuredOn } from './measured-on.ts'
 
-const PAGES = join(import.meta.dirname, '../../docs/performance*.md')
+/** The page of results for operators, and the page of all tables. */
+const PAGES = ['../../docs/performance.md', '../README.md']
 
-/** Replaces the text between the markers of `part`, in the page that has them. */
+/** Replaces the text between the markers of `part`, in the page that has them. The new text begins with its date. */
 export async function writePart(part: string, markdown: string): Promise<void> {
   const [begin, end] = [`<!-- ${part}: begin -->`, `<!-- ${part}: end -->`]
-  for (const page of globSync(PAGES)) {
+  for (const path of PAGES) {
+    const page = join(import.meta.dirname, path)
     const text = await readFile(page, 'utf8')
     const [from, to] = [text.indexOf(begin), text.indexOf(end)]
     if (from < 0 || to < from) continue
     const before = text.slice(0, from + begin.length)
-    return writeFile(page, `${before}\n\n${markdown.trim()}\n\n${text.slice(to)}`)
+    const found = `${measuredOn()}\n\n${markdown.trim()}`
+    return writeFile(page, `${before}\n\n${found}\n\n${text.slice(to)}`)
   }
   throw new Error(`no page has a place for the part "${part}"`)
 }
@@ -55,6 +59,31 @@ export function loadTable(series: Series[], first = 'service'): string {
     COLUMNS.map((name) => name.replace('service', first)),
     rows,
   )
+}
+
+/** Every load of the service alone, for operators: medians over the rounds. */
+export function serviceTable(series: Series[]): string {
+  const columns = [
+    'Load',
+    'Requests/s',
+    'p50 ms',
+    'p99 ms',
+    'CPU ms, server',
+    'CPU ms, PostgreSQL',
+    'peak MB',
+  ]
+  const rows = series
+    .filter(({ target }) => target === SERVICE)
+    .map(({ load, samples }) => [
+      `(${load.key}) ${load.title}`,
+      digits(medianOf(samples, 'rate')),
+      digits(medianOf(samples, 'p50')),
+      digits(medianOf(samples, 'p99')),
+      digits(medianOf(samples, 'serverCpu')),
+      digits(medianOf(samples, 'databaseCpu')),
+      medianOf(samples, 'memory')?.toFixed(0),
+    ])
+  return table(columns, rows)
 }
 
 function lineOf(target: string, samples: Sample[], service: number) {

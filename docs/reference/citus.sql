@@ -6,7 +6,7 @@
 --
 -- Names, keys, indexes, triggers, policies and rights do not change. A table gets 32 shards, the default of Citus. A
 -- shard is on one worker, so there are at most as many workers as shards. Choose a multiple of the largest number of
--- workers that you plan, here 48, before the first row (docs/growth.md, "Result"):
+-- workers that you plan, here 48, before the first row (docs/large-data.md, "Result"):
 --
 --   PGOPTIONS='-c citus.shard_count=48' psql …
 

@@ -48,7 +48,7 @@ export function chunksOf(
   { memory, turns, tenant }: Writing,
 ): Exclude<Body, Buffer> {
   return async function* (isSent) {
-    // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/experiments.md).
+    // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/decisions/experiments.md).
     const block = memory.takeForBody(CHUNK)
     const allocate = (atLeast: number) => (atLeast <= CHUNK && isSent() ? block : newChunk(atLeast))
     let frame = { opening, closing }

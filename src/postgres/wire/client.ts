@@ -44,7 +44,7 @@ const HEADER = 5
 
 /**
  * Takes DataRow messages of raw queries out of a stream. pg would make a string of every field. For a full page, this
- * costs more than all other work of the service (docs/experiments.md).
+ * costs more than all other work of the service (docs/decisions/experiments.md).
  * @returns the stream for pg's parser, which listens for `data` and `end` only. The parser keeps parts of its input, so
  * it gets copies: all sockets read into one buffer
  */
