@@ -10,6 +10,7 @@ export async function describeMachine({ owner, server }: BenchDatabase): Promise
   const { rows } = await owner.query<{ server_version: string }>('show server_version')
   const own = await dependencies('../..', ['fastify', 'pg', 'kysely'])
   const compared = await dependencies('..', [
+    'postgres',
     'express',
     '@nestjs/core',
     'typeorm',

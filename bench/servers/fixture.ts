@@ -42,8 +42,9 @@ export async function withFixture<T>(
     await compileNest()
     const service = await start(startService(database.serviceUrl))
     const compared: Target[] = []
-    for (const [api, script] of COMPARED) {
-      compared.push({ ...api, ...(await start(startComparedServer(script, database.ownerUrl))) })
+    for (const { api, script, login } of COMPARED) {
+      const url = login === 'owner' ? database.ownerUrl : database.serviceUrl
+      compared.push({ ...api, ...(await start(startComparedServer(script, url))) })
     }
     const script = 'compared-servers/stored-response.ts'
     const storedResponse = await start(startComparedServer(script))

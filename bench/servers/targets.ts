@@ -20,6 +20,8 @@ interface Api {
   headers(connection: number): Record<string, string>
   /** Ids on a page, and the total. */
   readPage(response: Response): Promise<{ ids: string[]; total: number }>
+  /** True if its bodies must be those of the service, byte by byte. */
+  hasSameBytes?: true
 }
 
 /** A running server that can be measured. */
@@ -36,7 +38,7 @@ const service: Api = {
   readPage: readEnvelope,
 }
 
-// The compared servers know neither apps nor tokens: the path has the connection's key.
+// These servers know neither apps nor tokens: the path has the connection's key.
 const express: Api = {
   name: 'Express + pg',
   page: (query) =>
@@ -70,16 +72,26 @@ const platformatic: Api = {
   },
 }
 
+const postgresJs: Api = { ...service, name: 'node:http + postgres.js', hasSameBytes: true }
+
 export const SERVICE = service.name
 export const EXPRESS = express.name
 export const NEST = nest.name
 export const PLATFORMATIC = platformatic.name
 
-/** The compared servers, with their scripts in bench/. */
-export const COMPARED: [Api, string][] = [
-  [express, 'compared-servers/express.ts'],
-  [nest, 'node_modules/.nestjs/main.js'],
-  [platformatic, 'compared-servers/platformatic.ts'],
+interface Compared {
+  api: Api
+  /** Within bench/. */
+  script: string
+  /** Role with which it reads. That of the service sees no row without a credential. */
+  login: 'owner' | 'service'
+}
+
+export const COMPARED: Compared[] = [
+  { api: postgresJs, script: 'compared-servers/postgres-js.ts', login: 'service' },
+  { api: express, script: 'compared-servers/express.ts', login: 'owner' },
+  { api: nest, script: 'node_modules/.nestjs/main.js', login: 'owner' },
+  { api: platformatic, script: 'compared-servers/platformatic.ts', login: 'owner' },
 ]
 
 const bench = dirname(import.meta.dirname)
