@@ -1,7 +1,7 @@
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { advance } from '../../seeds/seed.ts'
-import type { Row } from '../seeds/calculator.ts'
+import type { Row } from '../../src/http/docs-page/calculator.js'
 import { checkHistory } from '../seeds/invariants.ts'
 import { openPool } from '../support/database.ts'
 import { addresses, lists } from '../support/rows.ts'

@@ -8,6 +8,7 @@ import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
 import { PLAIN_PAGE, renderPlainPage } from '../../tools/docs/page/plain-text.ts'
 import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
+import { STORIES, storiesText } from '../../tools/docs/page/stories.ts'
 import { SCHEMA_FILE, schemaText } from '../../tools/docs/schema-text.ts'
 import { preparation, STATEMENTS_FILE, statementsText } from '../../tools/docs/sql-text.ts'
 import { createDatabase, openClient } from '../support/database.ts'
@@ -31,6 +32,10 @@ t.test('page /docs: made from the committed document', async (t) => {
 t.test('/docs.md: made from the committed document', async (t) => {
   const text = renderPlainPage(await readFile(DOCUMENT, 'utf8'))
   t.equal(await readFile(PLAIN_PAGE, 'utf8'), text, `if not: ${RENEWAL}`)
+})
+
+t.test('stories of the page: made from docs/sandbox.md and seeds/expected.json', async (t) => {
+  t.equal(await readFile(STORIES, 'utf8'), await storiesText(), `if not: ${RENEWAL}`)
 })
 
 t.test('rows of both clients: made from the committed document', async (t) => {

@@ -6,7 +6,7 @@ import {
   holdingOf,
   type Row,
   walk,
-} from './calculator.ts'
+} from '../../src/http/docs-page/calculator.js'
 
 /** Types that come in pairs: the outgoing one and the incoming one. */
 const PAIRS: Record<string, string> = {

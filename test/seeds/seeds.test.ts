@@ -4,6 +4,13 @@ import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { advance, seed } from '../../seeds/seed.ts'
+import {
+  type Figures,
+  type Holding,
+  type Row,
+  walk,
+  yearsOf,
+} from '../../src/http/docs-page/calculator.js'
 import { AccountTransactionTypes } from '../../src/schemas/account-transaction.ts'
 import { columnOf, columnsOf } from '../../src/schemas/fields.ts'
 import { lists } from '../../src/schemas/lists.ts'
@@ -11,7 +18,6 @@ import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transacti
 import { openPool } from '../support/database.ts'
 import { addresses } from '../support/rows.ts'
 import { startSeededService } from '../support/seeded-service.ts'
-import { type Figures, type Holding, type Row, walk, yearsOf } from './calculator.ts'
 import { checkHistory } from './invariants.ts'
 
 const { db, databaseUrl, get } = await startSeededService(t)

@@ -15,6 +15,7 @@ import { COMMANDS_FILE, helpText } from './help-text.ts'
 import { METRICS_FILE, metricsText, scrapeAll } from './metrics-text.ts'
 import { PLAIN_PAGE, renderPlainPage } from './page/plain-text.ts'
 import { PAGE, renderPage } from './page/render.ts'
+import { STORIES, storiesText } from './page/stories.ts'
 import { SCHEMA_FILE, schemaText } from './schema-text.ts'
 import { STATEMENTS_FILE, statementsText } from './sql-text.ts'
 
@@ -31,6 +32,7 @@ t.test('docs:renew: document, page and rows of the clients', async (t) => {
   await writeFile(DOCUMENT, formatJson(text))
   await writeFile(PAGE, await renderPage(text))
   await writeFile(PLAIN_PAGE, renderPlainPage(text))
+  await writeFile(STORIES, await storiesText())
   for (const [file, rows] of clientRows(text)) await writeFile(file, rows)
 })
 

@@ -7,6 +7,7 @@ import { PLACEHOLDER } from '../openapi/code-samples.js'
 
 /** Files of the page in this folder, besides the page. */
 const STATIC = [
+  'calculator.js',
   'code.js',
   'dom.js',
   'icon.svg',
@@ -14,15 +15,20 @@ const STATIC = [
   'operations.js',
   'page.css',
   'page.js',
+  'sandbox.js',
   'search.js',
   'search-words.js',
   'settings.js',
   'theme.js',
 ]
 
+/** Requests with public tokens, and their results. */
+const STORIES = 'stories.json'
+
 const TYPES: Record<string, string> = {
   '.html': 'text/html; charset=utf-8',
   '.css': 'text/css; charset=utf-8',
+  '.json': 'application/json; charset=utf-8',
   '.js': 'text/javascript; charset=utf-8',
   '.svg': 'image/svg+xml',
   '.md': 'text/markdown; charset=utf-8',
@@ -46,7 +52,7 @@ const POLICY = [
  */
 export async function docsPage(
   app: FastifyInstance,
-  { config }: { config: Pick<Config, 'PUBLIC_URL'> },
+  { config }: { config: Pick<Config, 'PUBLIC_URL' | 'DEMO_TOKENS'> },
 ): Promise<void> {
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers({
@@ -62,6 +68,8 @@ export async function docsPage(
   const here = (name: string) => new URL(name, import.meta.url)
   const files = new Map<string, SendFile>()
   for (const name of STATIC) files.set(name, await read(here(name)))
+  // Other services have no public tokens: the page names none.
+  if (config.DEMO_TOKENS !== undefined) files.set(STORIES, await read(here(STORIES)))
   // The page loads it when its search is first used.
   files.set('minisearch.js', await read(new URL(import.meta.resolve('minisearch'))))
 

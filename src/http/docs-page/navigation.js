@@ -18,8 +18,8 @@ export function showTarget() {
   }
   const target = id && document.getElementById(id)
   if (!target) return
-  const operation = target.closest('.operation')
-  if (operation) operation.open = true
+  for (let each = target.closest('details'); each; each = each.parentElement.closest('details'))
+    each.open = true
   target.scrollIntoView()
 }
 addEventListener('hashchange', showTarget)

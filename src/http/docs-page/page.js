@@ -16,3 +16,8 @@ if (settings.demo) demoText.hidden = false
 else demoText.remove()
 // Readers of the page by a program wait for this.
 main.dataset.settings = 'shown'
+
+if (settings.demo) {
+  const { showStories } = await import('./sandbox.js')
+  await showStories(settings.demo)
+}

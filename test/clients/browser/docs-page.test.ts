@@ -182,9 +182,10 @@ t.test('code of guide and operations: one form, with colours and a button to cop
 })
 
 t.test('without demo tokens: none in page and document, and a reload forgets them', async (t) => {
-  const files = ['/docs', '/docs/static/page.js', '/openapi.json']
+  const files = ['/docs', '/docs/static/page.js', '/docs/static/sandbox.js', '/openapi.json']
   const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
   t.notMatch(texts.join(), /idq_\w+|DEMO[A-Z]+\d|127[.]0[.]0[.]1|localhost/)
+  t.equal((await production.get('/docs/static/stories.json')).status, 404)
   await open(`${production.url}/docs#listPortfolioTransactions`)
   const id = 'listAssetsTransferOrders'
   await field('listPortfolioTransactions', 'Authorization').fill(DEMO_TOKEN)

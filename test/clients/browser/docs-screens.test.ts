@@ -153,6 +153,7 @@ for (const [name, screen] of [
   t.test(`${name}: lists error codes and fields while the reader is there`, async (t) => {
     await open(`${service.url}/docs#webhooks`)
     if (screen === PHONE) await page.locator('#contents summary').click()
+    t.ok(await page.locator('#contents a[href="#listAccountTransactions"]').isVisible())
     const code = page.locator('#contents a[href="#expired_token"]')
     t.notOk(await code.isVisible())
     await page.locator('#contents a[href="#error-codes"]').click()

@@ -1,34 +1,55 @@
+// @ts-check
 /**
  * Computes positions, gains and dividends from the rows of the API. It knows the specification and the rules of
- * docs/sandbox.md, and nothing of the service or of the sample data.
+ * docs/sandbox.md, and nothing of the service or of the sample data. The page /docs and the tests of the sample data use it.
  */
 
-/** A row of either transaction list, with decimals as text. */
-export interface Row {
-  transactionId?: string
-  portfolioId: string
-  type: string
-  titles: string | null
-  price: string | null
-  amount: string | null
-  commission: string | null
-  taxes: string | null
-  currency: string | null
-  exchangeRate: string | null
-  amountBaseCurrency: string | null
-  operationDateDay: string | null
-  operationDateHour: string | null
-  valueDateDay: string | null
-  investment: string | null
-  relatedTransaction: string | null
-}
+/**
+ * A row of either transaction list, with decimals as text.
+ * @typedef {{
+ *   transactionId?: string
+ *   portfolioId: string
+ *   type: string
+ *   titles: string | null
+ *   price: string | null
+ *   amount: string | null
+ *   commission: string | null
+ *   taxes: string | null
+ *   currency: string | null
+ *   exchangeRate: string | null
+ *   amountBaseCurrency: string | null
+ *   operationDateDay: string | null
+ *   operationDateHour: string | null
+ *   valueDateDay: string | null
+ *   investment: string | null
+ *   relatedTransaction: string | null
+ * }} Row
+ */
+
+/**
+ * Shares of an investment in a portfolio, after the last row of each day that changes them.
+ * @typedef {{ portfolioId: string; investment: string; titles: Record<string, string> }} Holding
+ */
+
+/**
+ * Position that a row states, and the position that the rows before it make.
+ * @typedef {{ row: Row; stated: Fraction; computed: Fraction }} Statement
+ */
+
+/**
+ * Figures of a year in euros.
+ * @typedef {{ realisedGain: string; dividendsGross: string; dividendsNet: string; withheldTax: string }} Figures
+ */
+
+/**
+ * Shares of a purchase. A transfer, a split and a change of the security keep its day.
+ * @typedef {{ day: string; shares: Fraction; cost: Fraction }} Lot
+ */
 
 /** Exact fraction. */
 export class Fraction {
-  readonly over: bigint
-  readonly under: bigint
-
-  constructor(over: bigint, under = 1n) {
+  /** @param {bigint} over */
+  constructor(over, under = 1n) {
     let [divisor, rest] = [under, over]
     while (rest !== 0n) [divisor, rest] = [rest, divisor % rest]
     if (divisor < 0n !== under < 0n) divisor = -divisor
@@ -36,39 +57,45 @@ export class Fraction {
     this.under = under / divisor
   }
 
-  static of(text: string | null): Fraction {
+  /** @param {string | null} text */
+  static of(text) {
     const [, sign, whole, digits = ''] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(text ?? '0') ?? []
     if (whole === undefined) throw new Error(`${text} is not a decimal`)
     return new Fraction(BigInt(`${sign}${whole}${digits}`), 10n ** BigInt(digits.length))
   }
 
-  plus(other: Fraction): Fraction {
+  /** @param {Fraction} other @returns {Fraction} */
+  plus(other) {
     return new Fraction(this.over * other.under + other.over * this.under, this.under * other.under)
   }
 
-  minus(other: Fraction): Fraction {
+  /** @param {Fraction} other @returns {Fraction} */
+  minus(other) {
     return this.plus(new Fraction(-other.over, other.under))
   }
 
-  times(other: Fraction): Fraction {
+  /** @param {Fraction} other @returns {Fraction} */
+  times(other) {
     return new Fraction(this.over * other.over, this.under * other.under)
   }
 
-  by(other: Fraction): Fraction {
+  /** @param {Fraction} other @returns {Fraction} */
+  by(other) {
     return new Fraction(this.over * other.under, this.under * other.over)
   }
 
   /** -1, 0 or 1. */
-  get sign(): number {
+  get sign() {
     return this.over < 0n ? -1 : this.over > 0n ? 1 : 0
   }
 
-  equals(other: Fraction): boolean {
+  /** @param {Fraction} other */
+  equals(other) {
     return this.minus(other).sign === 0
   }
 
   /** Decimal with two decimals; half a cent is rounded away from zero. */
-  get cents(): string {
+  get cents() {
     const size = this.over < 0n ? -this.over : this.over
     const rounded = String((size * 200n + this.under) / (2n * this.under)).padStart(3, '0')
     const sign = this.over < 0n && !/^0+$/.test(rounded) ? '-' : ''
@@ -76,7 +103,7 @@ export class Fraction {
   }
 
   /** All decimals, without trailing zeros. The fraction must have a finite number of them. */
-  get decimal(): string {
+  get decimal() {
     let scale = 0
     let { over, under } = this
     while (over % under !== 0n) {
@@ -93,8 +120,11 @@ export class Fraction {
 
 const ZERO = new Fraction(0n)
 
-/** Section 2.4 of the specification, without EXPIRATION, which has no effect there. */
-const EFFECTS: Record<string, '+' | '-' | '='> = {
+/**
+ * Section 2.4 of the specification, without EXPIRATION, which has no effect there.
+ * @type {Record<string, '+' | '-' | '='>}
+ */
+const EFFECTS = {
   BUY: '+',
   COMPENSATION: '=',
   COUPON: '=',
@@ -124,37 +154,38 @@ const EFFECTS: Record<string, '+' | '-' | '='> = {
   UNKNOWN: '=',
 }
 
-export const effectOf = (row: Row) => EFFECTS[row.type]
-export const dayOf = (row: Row): string => row.operationDateDay ?? String(row.valueDateDay)
-export const holdingOf = (row: Row) => `${row.portfolioId} ${row.investment}`
+/** @param {Row} row */
+export const effectOf = (row) => EFFECTS[row.type]
+/** @param {Row} row */
+export const dayOf = (row) => row.operationDateDay ?? String(row.valueDateDay)
+/** @param {Row} row */
+export const holdingOf = (row) => `${row.portfolioId} ${row.investment}`
 
-/** Oldest first. Rows without an hour come first on their day, and the outgoing one of related rows. */
-export function chronological(rows: Row[]): Row[] {
-  const rank = (row: Row) => (row.relatedTransaction && effectOf(row) === '-' ? 0 : 1)
-  const key = (row: Row) => `${dayOf(row)} ${row.operationDateHour ?? ''} ${rank(row)}`
+/**
+ * Oldest first. Rows without an hour come first on their day, and the outgoing one of related rows.
+ * @param {Row[]} rows
+ */
+export function chronological(rows) {
+  /** @param {Row} row */
+  const rank = (row) => (row.relatedTransaction && effectOf(row) === '-' ? 0 : 1)
+  /** @param {Row} row */
+  const key = (row) => `${dayOf(row)} ${row.operationDateHour ?? ''} ${rank(row)}`
   return [...rows].sort((a, b) => (key(a) < key(b) ? -1 : key(a) > key(b) ? 1 : 0))
 }
 
-/** Shares of an investment in a portfolio, after the last row of each day that changes them. */
-export interface Holding {
-  portfolioId: string
-  investment: string
-  titles: Record<string, string>
-}
-
-/** Position that a row states, and the position that the rows before it make. */
-export interface Statement {
-  row: Row
-  stated: Fraction
-  computed: Fraction
-}
-
-/** Walks the rows, and returns the positions, what the rows state of them, and rows that no position allows. */
-export function walk(rows: Row[]) {
-  const positions = new Map<string, Fraction>()
-  const holdings = new Map<string, Holding>()
-  const statements: Statement[] = []
-  const negative: Row[] = []
+/**
+ * Walks the rows, and returns the positions, what the rows state of them, and rows that no position allows.
+ * @param {Row[]} rows
+ */
+export function walk(rows) {
+  /** @type {Map<string, Fraction>} */
+  const positions = new Map()
+  /** @type {Map<string, Holding>} */
+  const holdings = new Map()
+  /** @type {Statement[]} */
+  const statements = []
+  /** @type {Row[]} */
+  const negative = []
   for (const row of chronological(rows)) {
     const { portfolioId, investment } = row
     const key = holdingOf(row)
@@ -174,18 +205,13 @@ export function walk(rows: Row[]) {
   return { holdings: [...holdings.values()], statements, negative }
 }
 
-interface Lot {
-  /** Day of the purchase. A transfer, a split and a change of the security keep it. */
-  day: string
-  shares: Fraction
-  cost: Fraction
-}
-
 /** Lots of each holding, oldest first. */
 class Lots {
-  readonly #lots = new Map<string, Lot[]>()
+  /** @type {Map<string, Lot[]>} */
+  #lots = new Map()
 
-  add(holding: string, ...lots: Lot[]): void {
+  /** @param {string} holding @param {Lot[]} lots */
+  add(holding, ...lots) {
     const all = [...(this.#lots.get(holding) ?? []), ...lots]
     this.#lots.set(
       holding,
@@ -193,10 +219,12 @@ class Lots {
     )
   }
 
-  /** Removes shares from the oldest lots. */
-  take(holding: string, shares: Fraction): Lot[] {
-    const kept: Lot[] = []
-    const taken: Lot[] = []
+  /** Removes shares from the oldest lots. @param {string} holding @param {Fraction} shares */
+  take(holding, shares) {
+    /** @type {Lot[]} */
+    const kept = []
+    /** @type {Lot[]} */
+    const taken = []
     let left = shares
     for (const lot of this.#lots.get(holding) ?? []) {
       const rest = lot.shares.minus(left)
@@ -205,7 +233,8 @@ class Lots {
         taken.push(lot)
         left = left.minus(lot.shares)
       } else {
-        const part = (shares: Fraction) => ({
+        /** @param {Fraction} shares */
+        const part = (shares) => ({
           ...lot,
           shares,
           cost: lot.cost.times(shares).by(lot.shares),
@@ -221,26 +250,38 @@ class Lots {
   }
 }
 
-/** Converts an amount of a row into euros. */
-function euros(row: Pick<Row, 'currency' | 'exchangeRate'>, amount: Fraction): Fraction {
+/**
+ * Converts an amount of a row into euros.
+ * @param {Pick<Row, 'currency' | 'exchangeRate'>} row
+ * @param {Fraction} amount
+ */
+function euros(row, amount) {
   return row.currency === 'EUR' ? amount : amount.by(Fraction.of(row.exchangeRate))
 }
 
-function chargesOf(row: Row): Fraction {
+/** @param {Row} row */
+function chargesOf(row) {
   return euros(row, Fraction.of(row.commission).plus(Fraction.of(row.taxes)))
 }
 
-const amountOf = (row: Row) =>
+/** @param {Row} row */
+const amountOf = (row) =>
   row.amountBaseCurrency === null
     ? euros(row, Fraction.of(row.amount))
     : Fraction.of(row.amountBaseCurrency)
 
-const sum = (fractions: Fraction[]) => fractions.reduce((total, one) => total.plus(one), ZERO)
+/** @param {Fraction[]} fractions */
+const sum = (fractions) => fractions.reduce((total, one) => total.plus(one), ZERO)
 
-/** Returns the realised gains of each year, by FIFO for each portfolio and investment. */
-function gainsOf(rows: Row[]): Map<string, Fraction> {
-  const gains = new Map<string, Fraction>()
-  const gain = (row: Row, amount: Fraction) => {
+/**
+ * Returns the realised gains of each year, by FIFO for each portfolio and investment.
+ * @param {Row[]} rows
+ */
+function gainsOf(rows) {
+  /** @type {Map<string, Fraction>} */
+  const gains = new Map()
+  /** @param {Row} row @param {Fraction} amount */
+  const gain = (row, amount) => {
     const year = dayOf(row).slice(0, 4)
     gains.set(year, (gains.get(year) ?? ZERO).plus(amount))
   }
@@ -287,22 +328,21 @@ function gainsOf(rows: Row[]): Map<string, Fraction> {
   return gains
 }
 
-export interface Figures {
-  realisedGain: string
-  dividendsGross: string
-  dividendsNet: string
-  withheldTax: string
-}
-
-/** Returns the figures of each year in euros. A year without any is left out. */
-export function yearsOf(portfolio: Row[], account: Row[]): Record<string, Figures> {
+/**
+ * Returns the figures of each year in euros. A year without any is left out.
+ * @param {Row[]} portfolio
+ * @param {Row[]} account
+ * @returns {Record<string, Figures>}
+ */
+export function yearsOf(portfolio, account) {
   const gains = gainsOf(portfolio)
   const paid = portfolio.filter(({ type }) => type === 'DIVIDENDS')
   const received = account.filter(({ type }) => type === 'DIVIDENDS')
   const years = new Set([...gains.keys(), ...paid.map((row) => dayOf(row).slice(0, 4))])
   return Object.fromEntries(
     [...years].sort().map((year) => {
-      const of = (rows: Row[]) => rows.filter((row) => dayOf(row).startsWith(year))
+      /** @param {Row[]} rows */
+      const of = (rows) => rows.filter((row) => dayOf(row).startsWith(year))
       const figures = {
         realisedGain: (gains.get(year) ?? ZERO).cents,
         dividendsGross: sum(of(paid).map(amountOf)).cents,
