@@ -62,7 +62,7 @@ const SUITES: Record<string, Suite> = {
     ],
     others: {
       'Chromium or Chrome (CHROMIUM_PATH)': hasBrowser,
-      psycopg: hasModule('psycopg'),
+      'psycopg and psycopg_pool': hasModule('psycopg_pool'),
       'setuptools and wheel': hasModule('setuptools, wheel'),
       Jackson: () => existsSync('/usr/share/java/jackson-databind.jar'),
     },
@@ -95,6 +95,7 @@ const SUITES: Record<string, Suite> = {
       ],
       ...['redis-server', 'prometheus', 'promtool', 'systemd-analyze', 'unshare', 'ip'],
     ],
+    others: { 'psycopg and psycopg_pool': hasModule('psycopg_pool') },
     install: '.ci/packages servers',
     note: 'Linux; four minutes',
     environment: { CLIENTS: 'all' },

@@ -10,7 +10,11 @@ import type {
 } from '../../clients/typescript/src/index.ts'
 import type { components } from '../../docs/reference/openapi.ts'
 import { pythonEnvironment } from '../support/clients/drivers.ts'
-import { addNodeTypes, installTypescriptClient } from '../support/clients/typescript-package.ts'
+import {
+  addBetterSqlite,
+  addNodeTypes,
+  installTypescriptClient,
+} from '../support/clients/typescript-package.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { expireCursors } from '../support/state.ts'
@@ -44,6 +48,7 @@ const PROGRAMS = [
 /** What the examples do not use, for the types. */
 const EVERYTHING_TS = `
 import { DatabaseSync } from 'node:sqlite'
+import Database from 'better-sqlite3'
 import {
   type CopyResult, type CopyStore, type Decimal, type Gap, InvestmentData, type OnChanges, type PositionCheck,
   type PositionEffect, positionEffect, checkPositions, chronological, ProblemError, type RowChanges, SqliteStore,
@@ -51,6 +56,7 @@ import {
 
 const api = new InvestmentData({ baseUrl: 'https://data.example.com', token: 'a' }).connection('b')
 const store: CopyStore & SqliteStore = new SqliteStore(new DatabaseSync(':memory:'), 'c', { history: true })
+const other: CopyStore = new SqliteStore(new Database(':memory:'), 'c')
 const rows = api.portfolioTransactions({ limit: 20, from: '2025-01-01' })
 for await (const { type, titles } of rows) {
   switch (type) {
@@ -79,7 +85,7 @@ const own = await api.syncAccountTransactions({ apply: () => {} })
 if (own.status === 'complete') times.push(own.refreshedAt)
 const code = (error: unknown) => error instanceof ProblemError && error.code === 'a_later_code'
 store.delete()
-console.log(times, total, counts, gap, code)
+console.log(times, total, counts, gap, code, other)
 `
 const EVERYTHING_PY = `
 import sqlite3
@@ -221,6 +227,7 @@ t.test(
     const folder = t.testdir({})
     await installTypescriptClient(folder)
     await addNodeTypes(folder)
+    await addBetterSqlite(folder)
     for (const { file, source } of examples.typescript) await writeFile(join(folder, file), source)
     await writeFile(join(folder, 'everything.mts'), EVERYTHING_TS)
     const strict = [

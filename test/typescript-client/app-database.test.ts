@@ -8,7 +8,7 @@ import {
   type SqliteDatabase,
   SqliteStore,
 } from '../../clients/typescript/src/index.ts'
-import { startDrivers } from '../support/clients/drivers.ts'
+import { openBetterSqlite, startDrivers } from '../support/clients/drivers.ts'
 import { startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { addCaller, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -104,6 +104,15 @@ const DATABASES: Record<string, () => SqliteDatabase> = {
     return new DatabaseSync(':memory:', options)
   },
   'no numbered parameters': () => withoutNumberedParameters(new DatabaseSync(':memory:')),
+  ...betterSqlite(),
+}
+
+/** The library itself is a package of `test/clients`. */
+function betterSqlite(): Record<string, () => SqliteDatabase> {
+  if (process.env.CLIENTS !== 'all') return {}
+  const open = openBetterSqlite()
+  const withBigInts = () => open(':memory:').defaultSafeIntegers(true)
+  return { 'better-sqlite3': () => open(':memory:'), 'better-sqlite3, safe integers': withBigInts }
 }
 
 for (const [name, open] of Object.entries(DATABASES))

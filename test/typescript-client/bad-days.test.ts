@@ -3,19 +3,21 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import t, { type Test } from 'tap'
-import { failureOf, type Row, startDrivers, startProcesses } from '../support/clients/drivers.ts'
+import { failureOf, type Row, startStoreDrivers } from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { readCopy, sorted } from '../support/clients/sqlite-copies.ts'
-import { runs } from '../support/random.ts'
 import { addCaller, addToken, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { expireCursors } from '../support/state.ts'
 
-/** What may go wrong while a client keeps a copy. After each case, the copy equals the lists. */
+/**
+ * What may go wrong while a client keeps a copy in SQLite. After each case, the copy equals the lists. stores.test.ts has
+ * the cases that are the same for PostgreSQL.
+ */
 const service = await startService(t)
 const { db } = service
-const drivers = startDrivers(t)
+const drivers = startStoreDrivers(t, 'SQLite', 'python3')
 
 const newFile = (t: Test) => join(t.testdir({}), 'copy.db')
 
@@ -56,7 +58,7 @@ function setCursors(file: string, cursor: string): void {
   sqlite.close()
 }
 
-for (const [language, client] of Object.entries(drivers)) {
+for (const [language, { here: client }] of Object.entries(drivers)) {
   t.test(`${language}: cursors that expire, or that an older service rejects`, async (t) => {
     const caller = await callerWithRows(3)
     const file = newFile(t)
@@ -172,25 +174,6 @@ for (const [language, client] of Object.entries(drivers)) {
     t.ok(sizes.has(3) && sizes.size > 1, `${sizes.size} sizes`)
     const last = await client.copy(access, file, 'mine', { history: true })
     t.match(last.result, { portfolio: { totalItems: 63, inserted: 0, rebuilt: false } })
-    await compare(t, caller, file)
-  })
-
-  t.test(`${language}: an error in onChanges: its page is not written`, async (t) => {
-    const caller = await callerWithRows(3)
-    const file = newFile(t)
-    const access = accessOf(service, caller)
-    t.match(await failureOf(client.copy(access, file, 'mine', { failAt: 1 })), {
-      message: 'an error of the app',
-    })
-    t.strictSame(await client.read(file, 'mine', 'portfolio'), [])
-    await client.copy(access, file, 'mine')
-    await change(caller)
-    await failureOf(client.copy(access, file, 'mine', { failAt: 2 }))
-    t.equal(readCopy(file, 'mine', 'portfolio').length, 5, 'the list before is written')
-    t.equal(readCopy(file, 'mine', 'account').length, 3)
-    const { result, told } = await client.copy(access, file, 'mine')
-    t.match(result.account, { inserted: 2 })
-    t.equal(told.length, 1)
     await compare(t, caller, file)
   })
 
@@ -311,63 +294,7 @@ for (const [language, client] of Object.entries(drivers)) {
   })
 }
 
-const ROUNDS = runs(20)
-
-t.test('two programs at once: one is right, the other one, too, or a conflict', async (t) => {
-  const caller = await callerWithRows(30)
-  const access = { ...accessOf(service, caller), pageSize: 7 }
-  const folder = t.testdir({})
-  const [first, second] = [startProcesses(t), startProcesses(t)]
-  for (const [language, one] of Object.entries(first)) {
-    const other = second[language as keyof typeof second] ?? one
-    const ends = { right: 0, conflict: 0 }
-    for (let round = 0; round < ROUNDS; round += 1) {
-      // The first round of three begins with a new file, the others go on.
-      const file = join(folder, `${language} ${Math.floor(round / 3)}.db`)
-      const calls = [one, other].map((each) => each.copy(access, file, 'mine'))
-      const results = await Promise.allSettled(calls)
-      for (const [index, { status }] of results.entries()) {
-        if (status === 'fulfilled') ends.right += 1
-        else {
-          const error = await failureOf(calls[index] as Promise<unknown>)
-          t.match(error, { name: 'CopyError', code: 'conflict' }, error.message)
-          ends.conflict += 1
-        }
-      }
-      t.ok(
-        results.some(({ status }) => status === 'fulfilled'),
-        `${language}, round ${round}`,
-      )
-      await compare(t, caller, file)
-      if (round % 3 === 1) await change(caller)
-    }
-    t.comment(`${language}: ${ROUNDS} times two: ${ends.right} right, ${ends.conflict} conflicts`)
-    t.equal(ends.right + ends.conflict, 2 * ROUNDS)
-  }
-})
-
-t.test('a program that is killed inside onChanges: nothing of the page is written', async (t) => {
-  for (const [language, client] of Object.entries(startProcesses(t))) {
-    const caller = await callerWithRows(3)
-    const file = newFile(t)
-    const access = accessOf(service, caller)
-    const [driver] = Object.values({ [language]: drivers[language as keyof typeof drivers] })
-    await driver?.copy(access, file, 'mine', { history: true })
-    const before = sorted(readCopy(file, 'mine', 'portfolio'))
-    await change(caller)
-    await t.rejects(client.copy(access, file, 'mine', { killAt: 1, history: true }), /has ended/)
-    t.strictSame(sorted(readCopy(file, 'mine', 'portfolio')), before, language)
-    const sqlite = new DatabaseSync(file)
-    t.strictSame(sqlite.prepare('select * from investment_history').all(), [])
-    sqlite.close()
-    const next = await driver?.copy(access, file, 'mine', { history: true })
-    t.match(next?.result, { portfolio: { inserted: 2 }, account: { inserted: 2 } })
-    t.equal(next?.told.length, 2, 'the app hears of it again')
-    await compare(t, caller, file)
-  }
-})
-
-for (const [language, client] of Object.entries(drivers))
+for (const [language, { here: client }] of Object.entries(drivers))
   t.test(`${language}: a clock that steps back: the order of the history stays`, async (t) => {
     const caller = await callerWithRows(2)
     const file = newFile(t)

@@ -5,16 +5,18 @@ import { DatabaseSync } from 'node:sqlite'
 import pg from 'pg'
 import t, { type Test } from 'tap'
 import {
+  type Database,
+  type Driver,
   failureOf,
   pythonEnvironment,
-  startDrivers,
-  startProcesses,
+  startStoreDrivers,
 } from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { sorted } from '../support/clients/sqlite-copies.ts'
 import { createDatabase } from '../support/database.ts'
 import { needsProgram, run } from '../support/programs.ts'
+import { runs } from '../support/random.ts'
 import { addCaller, addTransferOrders, type Caller, listNames, lists } from '../support/rows.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
@@ -26,11 +28,14 @@ import { startService } from '../support/service.ts'
 const PYTHON = '/usr/bin/python3'
 const ROOT = join(import.meta.dirname, '../..')
 if (process.env.CLIENTS === 'all')
-  await needsProgram(t, PYTHON, 'python3-psycopg', ['-c', 'import psycopg'])
+  await needsProgram(t, PYTHON, 'python3-psycopg-pool', ['-c', 'import psycopg_pool'])
 
 const service = await startService(t)
 const { db } = service
-const drivers = startDrivers(t, PYTHON)
+const drivers = {
+  SQLite: startStoreDrivers(t, 'SQLite', PYTHON),
+  PostgreSQL: startStoreDrivers(t, 'PostgreSQL', PYTHON),
+}
 const { url: copies } = await createDatabase(t)
 
 /** A new place for copies: a file of SQLite, or a schema of PostgreSQL. */
@@ -40,9 +45,9 @@ interface Place {
   query(sql: string): Promise<Record<string, unknown>[]>
 }
 
-const DATABASES: Record<string, (t: Test) => Promise<Place>> = {
+const DATABASES: Record<Database, (t: Test) => Promise<Place>> = {
   SQLite: async (t) => {
-    const file = join(t.testdir({}), 'copy.db')
+    const file = join(t.testdir({}), `${randomBytes(6).toString('hex')}.db`)
     const query = async (sql: string) => {
       const sqlite = new DatabaseSync(file)
       try {
@@ -65,6 +70,9 @@ const DATABASES: Record<string, (t: Test) => Promise<Place>> = {
     return { file: url.href, query }
   },
 }
+
+/** Rounds of two programs at once. A round in PostgreSQL takes longer. */
+const ROUNDS: Record<Database, number> = { SQLite: runs(20), PostgreSQL: runs(10) }
 
 async function callerWithRows(count: number): Promise<Caller> {
   const caller = await addCaller(db)
@@ -97,12 +105,6 @@ async function change(caller: Caller): Promise<void> {
   }
 }
 
-type Driver = (typeof drivers)['TypeScript']
-
-/** The client that is not in a new process. */
-const readerOf = (language: string) =>
-  drivers[language as keyof typeof drivers] ?? drivers.TypeScript
-
 /** The typed readers of the store return what the service returns, in its order. */
 async function compare(t: Test, client: Driver, caller: Caller, { file }: Place) {
   for (const list of listNames) {
@@ -122,14 +124,15 @@ async function compare(t: Test, client: Driver, caller: Caller, { file }: Place)
 const byName = (rows: Record<string, unknown>[]) =>
   rows.map((row) => Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
 
-for (const [database, open] of Object.entries(DATABASES)) {
+for (const database of ['SQLite', 'PostgreSQL'] as const) {
+  const open = DATABASES[database]
   t.test(`${database}: all clients in turn keep one copy`, async (t) => {
     const caller = await callerWithRows(20)
     const place = await open(t)
     const access = { ...accessOf(service, caller), pageSize: 7 }
-    const clients = Object.entries(drivers)
-    for (let step = 0; step <= 6; step += 1) {
-      const [name, client] = clients[step % clients.length] as [string, Driver]
+    const clients = Object.entries(drivers[database])
+    for (let step = 0; step <= 2 * clients.length; step += 1) {
+      const [name, { here: client }] = clients[step % clients.length] as (typeof clients)[number]
       const { result } = await client.copy(access, place.file, 'mine', { history: true })
       const counts = { inserted: step === 0 ? 20 : 2, updated: 0, removed: 0 }
       t.match(result.portfolio, { totalItems: 20 + 2 * step, rebuilt: step === 0, ...counts }, name)
@@ -141,7 +144,7 @@ for (const [database, open] of Object.entries(DATABASES)) {
     }
   })
 
-  for (const [language, client] of Object.entries(drivers)) {
+  for (const [language, { here: client }] of Object.entries(drivers[database])) {
     const name = `${language}, ${database}`
 
     t.test(`${name}: what has changed, with the rows as they were`, async (t) => {
@@ -217,36 +220,43 @@ for (const [database, open] of Object.entries(DATABASES)) {
   t.test(`${database}: two programs at once: right, or a conflict`, async (t) => {
     const caller = await callerWithRows(30)
     const access = { ...accessOf(service, caller), pageSize: 7 }
-    const [first, second] = [startProcesses(t, PYTHON), startProcesses(t, PYTHON)]
-    for (const [language, one] of Object.entries(first)) {
-      const other = second[language as keyof typeof second] ?? one
-      const place = await open(t)
-      for (let round = 0; round < 3; round += 1) {
-        const calls = [one, other].map((each) => each.copy(access, place.file, 'mine'))
+    for (const [language, { here, start }] of Object.entries(drivers[database])) {
+      const programs = [start(t), start(t)]
+      const ends = { right: 0, conflict: 0 }
+      let place = await open(t)
+      for (let round = 0; round < ROUNDS[database]; round += 1) {
+        // The first round of three begins without a copy, the others go on.
+        if (round > 0 && round % 3 === 0) place = await open(t)
+        const calls = programs.map((each) => each.copy(access, place.file, 'mine'))
         const results = await Promise.allSettled(calls)
         for (const [index, { status }] of results.entries()) {
-          if (status === 'fulfilled') continue
-          const error = await failureOf(calls[index] as Promise<unknown>)
-          t.match(error, { name: 'CopyError', code: 'conflict' }, error.message)
+          if (status === 'fulfilled') ends.right += 1
+          else {
+            const error = await failureOf(calls[index] as Promise<unknown>)
+            t.match(error, { name: 'CopyError', code: 'conflict' }, error.message)
+            ends.conflict += 1
+          }
         }
         t.ok(
           results.some(({ status }) => status === 'fulfilled'),
           `${language}, round ${round}`,
         )
-        await compare(t, readerOf(language), caller, place)
-        await change(caller)
+        await compare(t, here, caller, place)
+        if (round % 3 === 1) await change(caller)
       }
+      t.comment(`${language}: ${ends.right} right, ${ends.conflict} conflicts`)
+      t.equal(ends.right + ends.conflict, 2 * ROUNDS[database])
     }
   })
 
   t.test(
     `${database}: a program that is killed inside onChanges: nothing is written`,
     async (t) => {
-      for (const [language, client] of Object.entries(startProcesses(t, PYTHON))) {
+      for (const [language, { here: driver, start }] of Object.entries(drivers[database])) {
+        const client = start(t)
         const caller = await callerWithRows(3)
         const place = await open(t)
         const access = accessOf(service, caller)
-        const driver = readerOf(language)
         await driver.copy(access, place.file, 'mine', { history: true })
         const before = sorted(await driver.read(place.file, 'mine', 'portfolio'))
         await change(caller)
@@ -263,12 +273,11 @@ for (const [database, open] of Object.entries(DATABASES)) {
   )
 }
 
-for (const [language, client] of Object.entries(drivers)) {
+for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
   t.test(`${language}, PostgreSQL: columns are numeric, and sums in SQL are exact`, async (t) => {
     const caller = await callerWithRows(3)
     await change(caller)
-    const place = await DATABASES.PostgreSQL?.(t)
-    if (place === undefined) throw new Error('no PostgreSQL')
+    const place = await DATABASES.PostgreSQL(t)
     await client.copy(accessOf(service, caller), place.file, 'mine')
     const [types] = await place.query(`select pg_typeof(sum(amount))::text as sum,
       pg_typeof(max(operation_date_day))::text as day, sum(amount)::text as total
@@ -280,8 +289,7 @@ for (const [language, client] of Object.entries(drivers)) {
 
   t.test(`${language}, PostgreSQL: a connection that is lost, and a full disk`, async (t) => {
     const caller = await callerWithRows(4)
-    const place = await DATABASES.PostgreSQL?.(t)
-    if (place === undefined) throw new Error('no PostgreSQL')
+    const place = await DATABASES.PostgreSQL(t)
     const access = accessOf(service, caller)
     await client.copy(access, place.file, 'mine', { history: true })
     const before = sorted(byName(await client.read(place.file, 'mine', 'account')))
@@ -311,8 +319,7 @@ for (const [language, client] of Object.entries(drivers)) {
 
   t.test(`${language}, PostgreSQL: an own table of the app is refused, and stays`, async (t) => {
     const caller = await callerWithRows(1)
-    const place = await DATABASES.PostgreSQL?.(t)
-    if (place === undefined) throw new Error('no PostgreSQL')
+    const place = await DATABASES.PostgreSQL(t)
     await place.query(`create view portfolio_transactions as select 'mine' as text`)
     const failed = client.copy(accessOf(service, caller), place.file, 'mine')
     t.match(await failureOf(failed), {
@@ -330,11 +337,10 @@ const READMES = {
 }
 
 for (const [language, { path, file }] of Object.entries(READMES)) {
-  if (!(language in drivers)) continue
+  if (!(language in drivers.PostgreSQL)) continue
   t.test(`${language}: the program of README.md that keeps a copy in PostgreSQL`, async (t) => {
     const seeded = await startSeededService(t)
-    const place = await DATABASES.PostgreSQL?.(t)
-    if (place === undefined) throw new Error('no PostgreSQL')
+    const place = await DATABASES.PostgreSQL(t)
     const readme = await readFile(join(ROOT, path), 'utf8')
     const [, source = ''] =
       new RegExp(`<!-- ${file} -->\n\`\`\`\\w+\n(.*?)^\`\`\``, 'ms').exec(readme) ?? []

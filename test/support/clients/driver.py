@@ -48,6 +48,7 @@ from investment_data import (  # noqa: E402
 )
 
 ASYNC = "--asyncio" in sys.argv
+POOL = "--pool" in sys.argv
 
 attempts: List[Attempt] = []
 warnings: List[str] = []
@@ -126,11 +127,20 @@ def is_postgres(call: Dict[str, Any]) -> bool:
 
 @contextlib.asynccontextmanager
 async def postgres_store(call: Dict[str, Any]) -> AsyncIterator[Any]:
-    """A store on a connection of psycopg, of the kind of the client."""
+    """A store on a connection of psycopg, or on a pool, of the kind of the client."""
     import psycopg
 
     history = call.get("history", False)
-    if ASYNC:
+    if POOL:
+        import psycopg_pool
+
+        if ASYNC:
+            async with psycopg_pool.AsyncConnectionPool(call["file"], min_size=1) as pool:
+                yield AsyncPostgresStore(pool, call["name"], history=history)
+        else:
+            with psycopg_pool.ConnectionPool(call["file"], min_size=1) as pool:
+                yield PostgresStore(pool, call["name"], history=history)
+    elif ASYNC:
         async with await psycopg.AsyncConnection.connect(call["file"]) as db:
             yield AsyncPostgresStore(db, call["name"], history=history)
     else:

@@ -1,20 +1,31 @@
 /** Runs calls of the TypeScript client as driver.py does: one JSON line in, one out. */
 import { createInterface } from 'node:readline'
-import { type Access, type CopyOptions, DriverError, type Reading, typescript } from './drivers.ts'
+import {
+  type Access,
+  type CopyOptions,
+  DriverError,
+  type ListName,
+  openBetterSqlite,
+  type Reading,
+  typescript,
+} from './drivers.ts'
 
 interface Line extends Access, CopyOptions {
-  method: 'copy' | 'read'
+  method: 'copy' | 'read' | 'sync'
   file: string
   name: string
   list: Reading
+  cursor?: string
 }
 
-const driver = typescript()
+const isBetterSqlite = process.argv.includes('--better-sqlite3')
+const driver = isBetterSqlite ? typescript(openBetterSqlite()) : typescript()
 
-function run({ method, file, name, list, ...access }: Line): Promise<unknown> {
-  const { history, pages, killAt, failAt, ...rest } = access
+function run({ method, file, name, list, cursor, ...access }: Line): Promise<unknown> {
+  const { history, pages, killAt, failAt, now, ...rest } = access
+  if (method === 'sync') return driver.sync(rest, list as ListName, cursor)
   if (method === 'read') return driver.read(file, name, list)
-  return driver.copy(rest, file, name, { history, pages, killAt, failAt } as CopyOptions)
+  return driver.copy(rest, file, name, { history, pages, killAt, failAt, now } as CopyOptions)
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

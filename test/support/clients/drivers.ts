@@ -1,4 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
+import { createRequire } from 'node:module'
+import { resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import { DatabaseSync } from 'node:sqlite'
 import { inspect } from 'node:util'
@@ -17,6 +19,7 @@ import {
   ProblemError,
   positions,
   type RowChanges,
+  type SqliteDatabase,
   SqliteStore,
   type SyncedCopies,
   type SyncResult,
@@ -152,17 +155,55 @@ const defaults = {
 
 type Drivers = Record<'TypeScript' | 'Python' | 'Python asyncio', Driver>
 
+const allClients = process.env.CLIENTS === 'all'
+
 /** Returns the clients by name: that of TypeScript, and with CLIENTS=all those of Python, which need python3. */
 export function startDrivers(
   t: Test,
   python = 'python3',
 ): { TypeScript: Driver } & Partial<Drivers> {
   const TypeScript = typescript()
-  if (process.env.CLIENTS !== 'all') return { TypeScript }
+  if (!allClients) return { TypeScript }
   return {
     TypeScript,
     Python: startPython(t, python),
     'Python asyncio': startPython(t, python, '--asyncio'),
+  }
+}
+
+/** Databases of a store. */
+export type Database = 'SQLite' | 'PostgreSQL'
+
+/** A client with one library of a database. */
+export interface StoreDriver {
+  /** One that the tests share. */
+  here: Driver
+  /** Starts a new process of it, which may be killed. */
+  start(t: Test): Driver
+}
+
+/** Returns each client with each library of the database that its stores accept: one without CLIENTS=all. */
+export function startStoreDrivers(
+  t: Test,
+  database: Database,
+  python: string,
+): { TypeScript: StoreDriver } & Record<string, StoreDriver> {
+  const TypeScript = { here: typescript(), start: (t: Test) => startTypescript(t) }
+  if (!allClients) return { TypeScript }
+  const pythonOf = (...args: string[]) => {
+    const start = (t: Test) => startPython(t, python, ...args)
+    return { here: start(t), start }
+  }
+  const all = { TypeScript, Python: pythonOf(), 'Python asyncio': pythonOf('--asyncio') }
+  if (database === 'SQLite') {
+    // Not in this process, because two libraries of SQLite in one process do not see each other's locks.
+    const start = (t: Test) => startTypescript(t, '--better-sqlite3')
+    return { ...all, 'TypeScript with better-sqlite3': { here: start(t), start } }
+  }
+  return {
+    ...all,
+    'Python with psycopg_pool': pythonOf('--pool'),
+    'Python asyncio with psycopg_pool': pythonOf('--asyncio', '--pool'),
   }
 }
 
@@ -177,7 +218,24 @@ function dateAt(now: string): DateConstructor {
   } as DateConstructor
 }
 
-export function typescript(): Driver {
+/** Opens a file of SQLite. */
+type OpenSqlite = (file: string) => SqliteDatabase & { close(): void }
+
+/** A database of better-sqlite3, as far as the tests use it. */
+interface BetterSqlite extends SqliteDatabase {
+  close(): void
+  defaultSafeIntegers(toggle: boolean): this
+}
+
+/** Opens a file with better-sqlite3, which is a package of `test/clients`. */
+export function openBetterSqlite(): (file: string) => BetterSqlite {
+  const Database = createRequire(resolve('test/clients/package.json'))('better-sqlite3')
+  return (file) => new Database(file)
+}
+
+const openNodeSqlite: OpenSqlite = (file) => new DatabaseSync(file)
+
+export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
   const driver: Driver = {
     seen: { attempts: [], warnings: [] },
     list: (access, list, range) =>
@@ -251,7 +309,7 @@ export function typescript(): Driver {
             })
             return { result, told, refreshedAt: (await store.refreshedAt())?.toISOString() ?? null }
           })
-        const db = new DatabaseSync(file)
+        const db = open(file)
         const RealDate = globalThis.Date
         if (now !== undefined) globalThis.Date = dateAt(now)
         try {
@@ -266,7 +324,7 @@ export function typescript(): Driver {
       }),
     read: async (file, name, what, range) => {
       if (isPostgres(file)) return withPool(file, (pool) => readPostgres(pool, name, what, range))
-      const db = new DatabaseSync(file)
+      const db = open(file)
       try {
         const store = new SqliteStore(db, name)
         if (what === 'delete' || what === 'delete with history') {
@@ -385,16 +443,10 @@ function reportOf(error: Error): ClientError {
 const startPython = (t: Test, python: string, ...args: string[]) =>
   startProcess(t, python, `${import.meta.dirname}/driver.py`, ...args)
 
-/** All clients by name, each in a new process. */
-export function startProcesses(t: Test, python?: string): ReturnType<typeof startDrivers> {
+function startTypescript(t: Test, ...args: string[]): Driver {
   const program = `${import.meta.dirname}/driver.ts`
-  const typescript = startProcess(
-    t,
-    process.execPath,
-    '--disable-warning=ExperimentalWarning',
-    program,
-  )
-  return { ...startDrivers(t, python), TypeScript: typescript }
+  const options = ['--disable-warning=ExperimentalWarning']
+  return startProcess(t, process.execPath, ...options, program, ...args)
 }
 
 /** Starts a process that runs one call after the other. */

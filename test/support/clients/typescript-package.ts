@@ -67,3 +67,9 @@ export async function addNodeTypes(folder: string): Promise<void> {
   for (const name of ['@types/node', 'undici-types'])
     await symlink(resolve('node_modules', name), join(folder, 'node_modules', name))
 }
+
+/** Adds better-sqlite3 and its types to a project, which its developer installs. */
+export async function addBetterSqlite(folder: string): Promise<void> {
+  for (const name of ['better-sqlite3', '@types/better-sqlite3'])
+    await symlink(join(TOOLS, 'node_modules', name), join(folder, 'node_modules', name))
+}
