@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { sql } from 'kysely'
 import type { Test } from 'tap'
+import type { Account } from '../../../tools/embedded-postgres/account.ts'
 import { openCluster } from '../../../tools/embedded-postgres/cluster.ts'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { socketUrl } from '../../../tools/embedded-postgres/socket.ts'
@@ -26,8 +27,17 @@ interface EmbeddedServer {
 /** Server with a database that has the schema and no rows. */
 export type EmbeddedPostgres = Omit<EmbeddedServer, 'server'> & TestDatabase
 
-/** Starts a server without roles and databases of the service. */
-export async function startEmbeddedServer(t: Test): Promise<EmbeddedServer> {
+/** Folder of a server with a small disk, and the size of the disk. */
+interface SmallDisk {
+  folder: string
+  megabytes: number
+}
+
+/**
+ * Starts a server without roles and databases of the service.
+ * @param disk a folder that only the server sees as a disk of its own, for a tablespace
+ */
+export async function startEmbeddedServer(t: Test, disk?: SmallDisk): Promise<EmbeddedServer> {
   const folder = await mkdtemp(join(tmpdir(), 'faults-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
   // PostgreSQL may run as another user, who needs access to the folder.
@@ -48,7 +58,7 @@ export async function startEmbeddedServer(t: Test): Promise<EmbeddedServer> {
       command: cluster.binaries.postgres,
       package: 'libc6',
       args: ['-D', join(cluster.folder, 'data'), ...flags],
-      account: cluster.account,
+      account: disk === undefined ? cluster.account : withDisk(cluster.account, disk),
       lastSignal: 'SIGQUIT',
     })
   }
@@ -65,6 +75,17 @@ export async function startEmbeddedServer(t: Test): Promise<EmbeddedServer> {
     await program?.end(signal)
   }
   return { server, start, stop }
+}
+
+/** The disk is mounted in a namespace of the server, so it ends with the server. */
+function withDisk({ prefix }: Account, { folder, megabytes }: SmallDisk): Account {
+  const mount = `mount -t tmpfs -o size=${megabytes}m,mode=700 tmpfs "$0" && exec "$@"`
+  const [uid, gid] = [process.getuid?.(), process.getgid?.()]
+  if (uid === 0) return { prefix: ['unshare', '--mount', 'sh', '-c', mount, folder, ...prefix] }
+  // Another user may mount as the root of a namespace, and PostgreSQL does not run as root.
+  const back = ['unshare', '--user', `--map-user=${uid}`, `--map-group=${gid}`]
+  const shell = ['sh', '-c', mount, folder]
+  return { prefix: ['unshare', '--map-root-user', '--mount', ...shell, ...back, ...prefix] }
 }
 
 export async function startEmbeddedPostgres(t: Test): Promise<EmbeddedPostgres> {
