@@ -5,7 +5,7 @@ import { checkServerUrls } from './postgres/server-urls.ts'
 import { LARGEST_LIMIT } from './schemas/list.ts'
 
 /** The message of its error follows the name of the setting, and never has the value: URLs may contain passwords. */
-type Parse<Value> = (value: string) => Value
+type Parse<Value> = (value: string, environment: NodeJS.ProcessEnv) => Value
 
 const valid =
   (isValid: (value: string) => boolean, message: string): Parse<string> =>
@@ -27,7 +27,8 @@ const choice = (byDefault: string, ...values: string[]) => {
 
 const flag = (byDefault: boolean) => {
   const { parse } = choice('', 'true', 'false')
-  return { default: byDefault, parse: (value: string) => parse(value) === 'true' }
+  const parseFlag: Parse<boolean> = (value, environment) => parse(value, environment) === 'true'
+  return { default: byDefault, parse: parseFlag }
 }
 
 const integer = <D extends number | undefined>(byDefault: D, minimum: number, maximum: number) => {
@@ -53,7 +54,8 @@ const PROXIES = valid(
   'must be addresses or networks like 10.0.0.1, 10.1.0.0/16',
 )
 
-const serverUrls = (targets?: string[]) => optional((list) => checkServerUrls(list, targets))
+const serverUrls = (targets?: string[]) =>
+  optional((list, environment) => checkServerUrls(list, environment, targets))
 
 /** Defaults and limits of settings by the name of their environment variable. docs/settings.md describes them. */
 export const settings = {
@@ -112,7 +114,7 @@ export function readConfig(environment: NodeJS.ProcessEnv): Config {
     // Compose files and shells pass an unset variable as an empty string.
     if (!value) return byDefault
     try {
-      return parse(value)
+      return parse(value, environment)
     } catch (error) {
       errors.push(`${name} ${(error as Error).message}`)
       return value

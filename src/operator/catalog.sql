@@ -68,9 +68,6 @@ select 11, concat_ws(' ', object, rolname, privilege_type), format('grant %s%s o
 from granted left join pg_roles r on r.oid = grantee
 where grantee = 0 or rolname like 'investment%'
 union all
-select 12, 'schema', 'grant create on schema public to public'
-where has_schema_privilege('public', 'public', 'create')
-union all
 select 12, name || ' ' || tgname, format('alter table %s disable trigger %s', name, tgname)
 from own join pg_trigger on tgrelid = own.oid where not tgisinternal and not relispartition and tgenabled in ('D', 'R')
 union all

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../postgres/tables.ts'
 import { isCitus } from './database.ts'
+import { neededRights } from './rights.ts'
 
 /** The file with the schema that the migrations make, as statements. */
 export const SCHEMA_FILE = 'docs/reference/schema.sql'
@@ -40,6 +41,7 @@ export async function compareSchema(db: Kysely<Tables>) {
   return {
     missing: [
       ...wanted.filter((one) => !present.has(bare(one))),
+      ...(await neededRights(db)),
       ...repairs.map((repair) => repair.text),
     ],
     // Citus adds triggers and rights of its own.

@@ -37,8 +37,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const { readConfig } = await import('../config.ts')
     const { requireSchema, withDatabase } = await import('./database.ts')
     const environment = io.environment()
-    const { DATABASE_URL, DATA_DIR, DATABASE_POOLER } = environment
-    const config = readConfig({ DATABASE_URL, DATA_DIR, DATABASE_POOLER })
+    const config = readConfig(databaseSettings(environment))
     const { json: isJson = false, verbose } = program.opts<GlobalOptions>()
     const { jobs: sessions } = command.opts<{ jobs?: number }>()
     const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER }
@@ -79,4 +78,11 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     return result.exitCode
   }
   return exitCode
+}
+
+/** Returns the settings of the database. An error in another setting stops no command. */
+function databaseSettings(environment: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
+  const { DATABASE_URL, DATA_DIR, DATABASE_POOLER } = environment
+  const variables = Object.entries(environment).filter(([name]) => name.startsWith('PG'))
+  return { ...Object.fromEntries(variables), DATABASE_URL, DATA_DIR, DATABASE_POOLER }
 }

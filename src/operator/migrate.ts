@@ -1,14 +1,12 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { CompiledQuery, type Kysely, sql } from 'kysely'
+import { type Kysely, sql } from 'kysely'
 import { migrateOnce, unreleasedSchema } from '../../migrations/index.ts'
 import { OperatorError } from '../operator-error.ts'
 import { hasState, SqlState } from '../postgres/failures.ts'
-import { plannerSettings, requiredSettings } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
-import { isCitus } from './database.ts'
 import { pluralize, showProgress } from './output.ts'
+import { prepareRights } from './rights.ts'
 
 const ATTEMPTS = 30
 /** Half of a request's lock timeout, by default: requests queue behind a migration that waits. */
@@ -43,7 +41,7 @@ export async function migrate(
   })
   await refuseUnreleased(db)
   await refuseOtherOwner(db)
-  await withRetries(onNotice, () => prepare(db, onNotice))
+  await withRetries(onNotice, () => prepareRights(db, onNotice))
   for (;;) {
     const name = await withRetries(onNotice, () => migrateOnce(db, LOCK_TIMEOUT_MS))
     if (name === undefined) break
@@ -90,42 +88,6 @@ export function scramVerifier(password: string, salt = randomBytes(16)): string 
   const storedKey = createHash('sha256').update(hmac('Client Key')).digest('base64')
   const keys = `${storedKey}:${hmac('Server Key').toString('base64')}`
   return `SCRAM-SHA-256$4096:${salt.toString('base64')}$${keys}`
-}
-
-/** Runs the statements of rights.sql, all of them or none. */
-async function prepare(db: Kysely<Tables>, onNotice: Notice): Promise<void> {
-  const text = await readFile(new URL('rights.sql', import.meta.url), 'utf8')
-  const planner = plannerSettings(!(await isCitus(db)))
-  const settings = JSON.stringify({ ...requiredSettings, ...planner })
-  const find = async (from: Kysely<Tables>, wanted: string) => {
-    const query = CompiledQuery.raw(text, [settings])
-    const { rows } = await from.executeQuery<{ kind: string; statement: string }>(query)
-    return rows.filter(({ kind }) => kind === wanted).map(({ statement }) => statement)
-  }
-  const needed = await find(db, 'needed')
-  const revokes = needed.some((statement) => statement.startsWith('revoke'))
-  await db.transaction().execute(async (transaction) => {
-    for (const statement of needed)
-      await sql
-        // Without the privilege, PostgreSQL may also only warn, and the role for the next statements is
-        // undefined. Another run may create the role at this moment.
-        .raw(`do $$ begin ${statement}; exception when insufficient_privilege or undefined_object
-          or duplicate_object or unique_violation then null; end $$`)
-        .execute(transaction)
-    const left = await find(transaction, 'needed')
-    if (left.length > 0)
-      throw new OperatorError(
-        'This role may not prepare the roles and rights that the service needs. Nothing was changed. ' +
-          `An administrator must run these statements in this database. Then try again:\n${left.join(';\n')};`,
-      )
-    const foreign = revokes ? await find(transaction, 'foreign') : []
-    if (foreign.length > 0)
-      throw new OperatorError(
-        'Other roles have created functions or operators in the schema public. Nothing was changed. Drop them, or ' +
-          `move them to another schema, then try again: ${foreign.join(', ')}.`,
-      )
-  })
-  if (revokes) onNotice('PUBLIC may no longer create objects in the schema public.')
 }
 
 async function withRetries<T>(onNotice: Notice, work: () => Promise<T>): Promise<T> {

@@ -10,7 +10,11 @@ with settings as (
     "default_transaction_read_only": "on",
     "statement_timeout": "5s",
     "lock_timeout": "1s",
-    "idle_in_transaction_session_timeout": "10s"}') settings (name, value)
+    "idle_in_transaction_session_timeout": "10s",
+    "idle_session_timeout": "0",
+    "transaction_timeout": "0"}') settings (name, value)
+  -- PostgreSQL 16 and earlier have no transaction_timeout.
+  where current_setting(name, true) is not null
 ), service as (
   select coalesce(to_regrole('investment_service')::oid, 0) as oid
 ), database as (

@@ -1,6 +1,6 @@
 -- Statements that repair what the roles of a database must not be: tables and functions of triggers have the owner of the
--- table app, which prunes and migrates them. The service connects to this database, and reads its schema. Row-level security
--- restricts the service and its logins.
+-- table app, which prunes and migrates them. Row-level
+-- security restricts the service and its logins.
 with app as (
   select relowner as owner, rolname from pg_class join pg_roles r on r.oid = relowner
   where pg_class.oid = to_regclass('public.app')
@@ -18,14 +18,6 @@ select distinct format('alter function %s owner to %I', tgfoid::regprocedure, ap
 from app, pg_trigger join pg_class c on c.oid = tgrelid join pg_proc p on p.oid = tgfoid
 where relnamespace = 'public'::regnamespace and pronamespace = 'public'::regnamespace and not tgisinternal
   and proowner <> app.owner
-union all
-select format('grant connect on database %I to investment_service', datname)
-from pg_database
-where datname = current_database()
-  and not has_database_privilege(to_regrole('investment_service'), oid, 'connect')
-union all
-select 'grant usage on schema public to investment_service'
-where not has_schema_privilege(to_regrole('investment_service'), 'public', 'usage')
 union all
 select format('alter role %I nobypassrls', rolname) from pg_roles join service using (oid) where rolbypassrls
 union all

@@ -20,6 +20,14 @@ export interface ConnectOptions {
 /** Maximum time to open a connection, in ms. About ten are usual, more on a busy machine. */
 export const CONNECT_MS = 2_000
 
+/**
+ * Lifts limits of time that a role or a database may have. They end the connection with all reads on it, instead of one
+ * statement as statement_timeout does. No startup options, because PostgreSQL 16 and earlier have no transaction_timeout.
+ */
+const WITHOUT_OTHER_TIMEOUTS = `
+  select set_config(name, '0', false) from unnest(array['transaction_timeout', 'idle_session_timeout']) name
+  where current_setting(name, true) is not null`
+
 /** Returns the settings of a read-only connection that keeps the plan of a prepared statement. */
 export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   const settings = {
@@ -50,6 +58,7 @@ export async function connect(options: ConnectOptions): Promise<WireClient> {
   const mayBeStandby = options.standby ?? (options.pooler || allowsStandby(url))
   try {
     await client.connect()
+    if (!options.pooler) await client.query(WITHOUT_OTHER_TIMEOUTS)
     if (mayBeStandby || !client.standby) return client
     throw new ServerIsStandby(`${serverName(url)} is a standby`)
   } catch (error) {

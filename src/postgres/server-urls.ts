@@ -1,5 +1,5 @@
 import pg from 'pg'
-import { parameterProblem } from './url-parameters.ts'
+import { parameterProblem, variableProblem } from './url-parameters.ts'
 
 const SEVERAL_HOSTS = /^(postgres(?:ql)?:\/\/(?:[^/?#]*@)?)([^/?#@]+)(.*)$/
 
@@ -39,11 +39,19 @@ export const sameDatabase = (list: string, url: string): string =>
 /** True if a URL allows a standby. libpq allows one by default, the service does not. */
 export const allowsStandby = (list: string) => /[?&]target_session_attrs=any(?![^&,])/.test(list)
 
-/** Checks URLs. @param targets accepted target_session_attrs @throws Error whose message follows the setting's name */
-export function checkServerUrls(list: string, targets?: string[]): string {
+/**
+ * Checks URLs, and the variables of libpq in the environment that a connection would ignore.
+ * @param targets accepted target_session_attrs
+ * @throws Error whose message follows the setting's name
+ */
+export function checkServerUrls(
+  list: string,
+  environment: NodeJS.ProcessEnv = {},
+  targets?: string[],
+): string {
   if (!/^postgres(ql)?:\/\//.test(list)) throw new Error(EXAMPLE)
   for (const url of serverUrls(list)) {
-    const problem = parameterProblem(url)
+    const problem = parameterProblem(url) ?? variableProblem(url, environment)
     if (problem !== undefined) throw new Error(problem)
     try {
       const { host, port } = new pg.Client(url)

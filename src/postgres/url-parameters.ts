@@ -39,9 +39,39 @@ const HARMLESS: Record<string, RegExp> = {
   sslcertmode: /^allow$/,
   sslcompression: /^0$/,
   sslsni: /^1$/,
+  // Of PGTARGETSESSIONATTRS: the service uses the primary, and a replica where one is set.
+  target_session_attrs: /^(any|primary|read-write)$/,
   // The minimum of Node.js is TLS 1.2.
   ssl_min_protocol_version: /^(TLSv1|TLSv1\.1|TLSv1\.2)$/i,
   ssl_max_protocol_version: /^(TLSv1\.3)?$/i,
+}
+
+/** Values of PGSSLMODE that pg obeys. */
+const PG_MODES = new Set(['disable', 'no-verify', 'prefer', 'require', 'verify-ca', 'verify-full'])
+
+/** Variables of libpq with the meaning of a parameter. pg obeys none of these. */
+const VARIABLES: Record<string, string> = {
+  PGCHANNELBINDING: 'channel_binding',
+  PGGSSDELEGATION: 'gssdelegation',
+  PGGSSENCMODE: 'gssencmode',
+  PGHOSTADDR: 'hostaddr',
+  PGLOADBALANCEHOSTS: 'load_balance_hosts',
+  PGMINPROTOCOLVERSION: 'min_protocol_version',
+  PGREQUIREAUTH: 'require_auth',
+  PGREQUIREPEER: 'requirepeer',
+  PGREQUIRESSL: 'requiressl',
+  PGSERVICE: 'service',
+  PGSSLCERT: 'sslcert',
+  PGSSLCERTMODE: 'sslcertmode',
+  PGSSLCOMPRESSION: 'sslcompression',
+  PGSSLCRL: 'sslcrl',
+  PGSSLCRLDIR: 'sslcrldir',
+  PGSSLKEY: 'sslkey',
+  PGSSLMAXPROTOCOLVERSION: 'ssl_max_protocol_version',
+  PGSSLMINPROTOCOLVERSION: 'ssl_min_protocol_version',
+  PGSSLROOTCERT: 'sslrootcert',
+  PGSSLSNI: 'sslsni',
+  PGTARGETSESSIONATTRS: 'target_session_attrs',
 }
 
 /** What to do instead of parameters that cannot be obeyed. */
@@ -60,9 +90,9 @@ const ADVICE: Record<string, string> = {
  * connection has: libpq would not connect then.
  */
 export function parameterProblem(url: string): string | undefined {
-  const [, query = ''] = /\?([^#]*)/.exec(url) ?? []
+  const parameters = parametersOf(url)
   const names = new Set<string>()
-  for (const [name, value] of new URLSearchParams(query)) {
+  for (const [name, value] of parameters) {
     // It may be a part of a password that should have %3F instead of a question mark.
     const shown = /^[a-z_]{1,60}$/i.test(name) ? name : 'a parameter'
     if (names.has(name)) return `has ${shown} twice`
@@ -74,4 +104,27 @@ export function parameterProblem(url: string): string | undefined {
     return `has ${shown}, which cannot be obeyed: ${advice}`
   }
   return undefined
+}
+
+/**
+ * Returns the problem of a variable of libpq that would be ignored, or undefined. As in libpq, a parameter of the URL
+ * replaces the variable.
+ */
+export function variableProblem(url: string, environment: NodeJS.ProcessEnv): string | undefined {
+  const parameters = parametersOf(url)
+  for (const [variable, name] of Object.entries(VARIABLES)) {
+    const value = environment[variable]
+    if (!value || parameters.has(name) || HARMLESS[name]?.test(value)) continue
+    const advice = OBEYED.has(name) ? `write ${name} into the URL` : (ADVICE[name] ?? 'remove it')
+    return `cannot obey ${variable} of the environment: ${advice}`
+  }
+  // pg would connect without TLS if it does not know the mode.
+  const { PGSSLMODE: mode } = environment
+  if (!mode || parameters.has('sslmode') || PG_MODES.has(mode)) return undefined
+  return `cannot obey PGSSLMODE of the environment: use one of ${[...PG_MODES].join(', ')}`
+}
+
+function parametersOf(url: string): URLSearchParams {
+  const [, query = ''] = /\?([^#]*)/.exec(url) ?? []
+  return new URLSearchParams(query)
 }

@@ -245,3 +245,13 @@ t.test('connection to the database', async (t) => {
     )
   }
 })
+
+t.test(
+  'a variable of libpq that a connection would ignore: an error before it connects',
+  async (t) => {
+    const environment = { DATABASE_URL, PGCHANNELBINDING: 'require' }
+    const { code, stderr } = await operatorHere(['app', 'list'], environment)
+    t.equal(code, 1)
+    t.match(stderr, /^DATABASE_URL cannot obey PGCHANNELBINDING of the environment: use sslmode=/)
+  },
+)

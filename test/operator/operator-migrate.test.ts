@@ -69,6 +69,11 @@ t.test('Role of the service: read-only sessions, timeouts and planner settings',
     )
     return row?.setconfig.sort()
   }
+  // PostgreSQL 17 and later.
+  const newer = await query(
+    url,
+    `select name || '=0' as setting from pg_settings where name = 'transaction_timeout'`,
+  )
   const settings = await migrated()
   t.same(settings, [
     'default_transaction_isolation=read committed',
@@ -77,12 +82,14 @@ t.test('Role of the service: read-only sessions, timeouts and planner settings',
     'enable_seqscan=off',
     'enable_sort=off',
     'idle_in_transaction_session_timeout=10s',
+    'idle_session_timeout=0',
     'jit=off',
     'lock_timeout=1s',
     'plan_cache_mode=force_generic_plan',
     'row_security=on',
     'search_path=public',
     'statement_timeout=5s',
+    ...newer.map(({ setting }) => setting),
   ])
   t.same(await migrated(), settings)
   // The role can change its settings itself (SECURITY.md).

@@ -29,7 +29,14 @@ const DRIFTS: Record<string, RegExp> = {
     /missing, or changed: grant connect on database test_\w+ to investment_service/,
   'revoke usage on schema public from public, investment_service':
     /missing, or changed: grant usage on schema public to investment_service/,
-  'grant create on schema public to public': /of no migration: grant create on schema public/,
+  'grant create on schema public to public':
+    /missing, or changed: revoke create on schema public from public/,
+  [`do $$ begin execute format('alter role investment_service in database %I reset row_security',
+    current_database()); end $$`]:
+    /missing, or changed: alter role investment_service in database test_\w+ set row_security = 'on'/,
+  [`do $$ begin execute format('alter role investment_service in database %I set search_path = nothing',
+    current_database()); end $$`]:
+    /missing, or changed: alter role investment_service in database test_\w+ set search_path = 'public'/,
 }
 
 t.test('verify: each change of the schema is found', async (t) => {

@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { type AddressInfo, createServer } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
@@ -47,6 +48,26 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
     const [found] = (await read(settings, [], readerOf())).shift() ?? []
     t.match(JSON.parse(String(found)), expected)
   }
+})
+
+t.test('transaction_timeout and idle_session_timeout of the database end no read', async (t) => {
+  const { url, db, login } = await openTestDatabase(t)
+  const { rows } = await sql<{ name: string }>`
+    select name from pg_settings where name in ('idle_session_timeout', 'transaction_timeout')`.execute(
+    db,
+  )
+  const database = sql.id(new URL(url).pathname.slice(1))
+  for (const { name } of rows)
+    await sql`alter database ${database} set ${sql.id(name)} = '50ms'`.execute(db)
+  const service = openDatabase({ url: login, ...options, statementTimeoutMs: 4_000 })
+  t.teardown(() => service.close())
+  const process = { name: 'process', title: 'process', text: 'select pg_backend_pid()' }
+  const long = { name: 'long', title: 'long', text: 'select pg_backend_pid() from pg_sleep(0.2)' }
+  const [first] = (await service.read(process, [], readerOf())).shift() ?? []
+  const [second] = (await service.read(long, [], readerOf())).shift() ?? []
+  await sleep(200)
+  const [third] = (await service.read(process, [], readerOf())).shift() ?? []
+  t.same([second, third], [first, first], 'the connection is the same')
 })
 
 t.test('format of days: that of the API, also if the database has another one', async (t) => {

@@ -157,6 +157,34 @@ t.test('parameters of a URL: obeyed, harmless, or refused with their name', asyn
   for (const [query, message] of Object.entries(refused)) t.match(errors(query), [message], query)
 })
 
+t.test('variables of libpq: obeyed, harmless, or refused with their name', async (t) => {
+  const errors = (variables: Record<string, string>, query = '') => {
+    const DATABASE_URL = `postgres://u:${PASSWORD}@db.example/db${query}`
+    return errorsOf(t, { ...variables, DATABASE_URL })
+  }
+  const accepted = [
+    { PGCHANNELBINDING: 'prefer', PGREQUIREAUTH: '', PGGSSENCMODE: 'disable' },
+    { PGSSLMODE: 'verify-full', PGCONNECT_TIMEOUT: '5', PGTZ: 'UTC', PGDATESTYLE: 'ISO' },
+    { PGTARGETSESSIONATTRS: 'read-write', PGSSLSNI: '1', PGSSLMINPROTOCOLVERSION: 'TLSv1.2' },
+  ]
+  for (const variables of accepted) t.same(errors(variables), [], JSON.stringify(variables))
+  const refused: Record<string, RegExp> = {
+    'PGCHANNELBINDING=require':
+      /^DATABASE_URL cannot obey PGCHANNELBINDING of the environment: use sslmode=verify-full/,
+    'PGREQUIREAUTH=scram-sha-256': /^DATABASE_URL cannot obey PGREQUIREAUTH of /,
+    'PGSSLROOTCERT=/etc/ca.pem': /PGSSLROOTCERT of .*: write sslrootcert into the URL$/,
+    'PGSSLCRL=/etc/crl.pem': /^DATABASE_URL cannot obey PGSSLCRL of the environment: remove it$/,
+    'PGSERVICE=investments': /PGSERVICE of .*: write its parameters into the URL$/,
+    'PGTARGETSESSIONATTRS=standby': /PGTARGETSESSIONATTRS of /,
+    'PGSSLMODE=verify_full': /PGSSLMODE of the environment: use one of disable, /,
+  }
+  for (const [variable, message] of Object.entries(refused)) {
+    const [name = '', value = ''] = variable.split('=')
+    t.match(errors({ [name]: value }), [message], variable)
+  }
+  t.same(errors({ PGSSLROOTCERT: '/etc/ca.pem' }, '?sslrootcert=README.md'), [], 'the URL counts')
+})
+
 t.test('other URLs that cannot be used: one sentence', async (t) => {
   const cases = {
     REDIS_URL: [

@@ -8,7 +8,9 @@ import { promisify } from 'node:util'
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../../migrations/index.ts'
+import { prepareRights } from '../../src/operator/rights.ts'
 import { OperatorError } from '../../src/operator-error.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
 import { chooseAccount } from '../../tools/embedded-postgres/account.ts'
 import { freePort } from '../../tools/embedded-postgres/free-port.ts'
 import { until } from './until.ts'
@@ -123,8 +125,9 @@ export async function createCitusDatabase(
 ): Promise<void> {
   const ports = await createEmptyCitusDatabase(coordinator, name, workers)
   const pool = new pg.Pool({ connectionString: urlOf(ports[0] ?? 0, name), max: 1 })
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   await migrateToLatest(db)
+  await prepareRights(db, () => {})
   const script = await readFile(new URL('../../docs/reference/citus.sql', import.meta.url), 'utf8')
   await db.transaction().execute((transaction) => sql.raw(script).execute(transaction))
   await db.destroy()

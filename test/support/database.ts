@@ -6,8 +6,7 @@ import { MemoryAccount } from '../../src/limits/memory-account.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
 import { Reader } from '../../src/postgres/reader.ts'
 import { FactRecorder } from '../../src/request-facts.ts'
-import { onEachNode } from './citus.ts'
-import { administer, databaseUrl, dropDatabase, isCitus } from './template.ts'
+import { cloneDatabase, databaseUrl, dropDatabase } from './template.ts'
 
 export interface TestDatabase {
   /** Connection string of a superuser who owns all tables. */
@@ -22,9 +21,7 @@ export async function createDatabase(
   const { TEST_SERVER_URL: server } = process.env
   if (!server || !template) throw new Error('TEST_SERVER_URL is not set: run `npm test`')
   const name = `test_${randomBytes(6).toString('hex')}`
-  const run = isCitus ? onEachNode : administer
-  // file_copy: 10 ms to create and 5 ms to drop; wal_log: 13 ms and 12 ms.
-  await run(server, `create database ${name} template ${template} strategy file_copy`)
+  await cloneDatabase(server, template, name)
   t.teardown(() => dropDatabase(server, name))
   return { url: databaseUrl(server, name) }
 }

@@ -4,7 +4,7 @@ import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { createDatabase, openPool } from './database.ts'
 import { type Service, type ServiceOptions, startService } from './service.ts'
-import { databaseUrl, dropDatabase, isCitus } from './template.ts'
+import { cloneDatabase, databaseUrl, dropDatabase, isCitus } from './template.ts'
 
 /** App token of the sample data, and the connection that the documentation shows. */
 export const { token: DEMO_TOKEN } = DEMO.wealth
@@ -32,7 +32,7 @@ async function seededTemplate(): Promise<string> {
   if (found.rowCount === 0) {
     const making = `${template}_seeding`
     await dropDatabase(server, making)
-    await client.query(`create database ${making} template ${template} strategy file_copy`)
+    await cloneDatabase(server, template, making)
     const pool = new pg.Pool({ connectionString: databaseUrl(server, making) })
     await seed(pool).finally(() => pool.end())
     await client.query(`alter database ${making} rename to ${name}`)

@@ -3,7 +3,9 @@ import { readFile } from 'node:fs/promises'
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
 import { migrateToLatest } from '../../migrations/index.ts'
-import { createCitusTemplate, dropOnEachNode } from './citus.ts'
+import { prepareRights } from '../../src/operator/rights.ts'
+import type { Tables } from '../../src/postgres/tables.ts'
+import { createCitusTemplate, dropOnEachNode, onEachNode } from './citus.ts'
 
 /** An empty database with the newest schema, which every test clones. */
 export interface Template {
@@ -28,8 +30,9 @@ export async function createTemplate(server: string): Promise<Template> {
   }
   await onServer(server, `create database ${name}`)
   const pool = new pg.Pool({ connectionString: databaseUrl(server, name), max: 1 })
-  const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) })
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   await migrateToLatest(db)
+  await prepareRights(db, () => {})
   if (process.env.TEST_PARTITIONED === 'true') await pool.query(await readFile(partitions, 'utf8'))
   await db.destroy()
   const drop = async () => {
@@ -57,7 +60,7 @@ export async function onServer(connectionString: string, statement: string): Pro
 const administrators = new Map<string, pg.Pool>()
 
 /** Runs a statement on a connection that all calls share: a new one takes 10 ms of processor time. */
-export async function administer(server: string, statement: string): Promise<void> {
+async function administer(server: string, statement: string): Promise<void> {
   const connectionString = databaseUrl(server, 'postgres')
   let administrator = administrators.get(connectionString)
   if (administrator === undefined) {
@@ -69,6 +72,31 @@ export async function administer(server: string, statement: string): Promise<voi
   }
   await administrator.query(statement)
 }
+
+/** Clones a database with the settings that its roles have in it. */
+export async function cloneDatabase(server: string, template: string, name: string): Promise<void> {
+  // file_copy: 10 ms to create and 5 ms to drop; wal_log: 13 ms and 12 ms.
+  const create = `create database ${name} template ${template} strategy file_copy`
+  const statements = [create, copyRoleSettings(template, name)]
+  for (const statement of statements)
+    await (isCitus ? onEachNode(server, statement) : administer(server, statement))
+}
+
+/** PostgreSQL clones no settings of roles. Citus would send them to the other nodes, which have the same ones. */
+const copyRoleSettings = (from: string, to: string) => `
+  do $$
+  declare statement text;
+  begin
+    perform set_config('citus.enable_ddl_propagation', 'off', true);
+    for statement in
+      select format('alter role %s in database ${to} set %s to %L', setrole::regrole,
+        split_part(setting, '=', 1), substr(setting, strpos(setting, '=') + 1))
+      from pg_db_role_setting, unnest(setconfig) setting
+      where setdatabase = (select oid from pg_database where datname = '${from}') and setrole <> 0
+    loop
+      execute statement;
+    end loop;
+  end $$`
 
 /**
  * Drops a database with its sessions, if it exists.

@@ -3,6 +3,7 @@ import pg from 'pg'
 import { migrateToLatest, UnreleasedSchema } from '../../migrations/index.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { isOutdated, seed } from '../../seeds/seed.ts'
+import { prepareRights } from '../../src/operator/rights.ts'
 import { OperatorError } from '../../src/operator-error.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { startEmbedded } from './embedded.ts'
@@ -48,6 +49,7 @@ async function prepare(url: string): Promise<void> {
   try {
     const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
     await migrateToLatest(db)
+    await prepareRights(db, () => {})
     const apps = await db.selectFrom('app').select('id').limit(1).execute()
     if (apps.length === 0 || (await isOutdated(db))) await seed(pool)
     await pool.query('alter role investment_service login')

@@ -9,7 +9,7 @@ import { openPool } from '../database.ts'
 import { type Random, randomOf, runs } from '../random.ts'
 import { addCaller, addConnection, type Caller, type List, listNames, lists } from '../rows.ts'
 import { type Service, startService } from '../service.ts'
-import { databaseUrl, dropDatabase, onServer } from '../template.ts'
+import { cloneDatabase, databaseUrl, dropDatabase, onServer } from '../template.ts'
 import {
   anyPage,
   type Copy,
@@ -327,7 +327,7 @@ async function copyDatabase(t: Test, url: string): Promise<string> {
     `select pg_terminate_backend(pid, 10000) from pg_stat_activity
     where datname = '${name}' and pid <> pg_backend_pid()`,
   )
-  await onServer(server, `create database ${copy} template ${name} strategy file_copy`)
+  await cloneDatabase(server, name, copy)
   await onServer(server, `alter database ${name} allow_connections true`)
   t.teardown(() => dropDatabase(server, copy))
   return databaseUrl(url, copy)
