@@ -11,7 +11,12 @@ import { serverUrls } from '../postgres/server-urls.ts'
 import { type ProblemError, problem } from '../schemas/problem.ts'
 import { errorBody, sendError } from './error-handler.ts'
 import { leavesOut, takeUnlogged } from './log.ts'
-import { SECURITY_HEADERS, type ServiceState, setCommonHeaders } from './request-context.ts'
+import {
+  SECURITY_HEADERS,
+  type ServiceState,
+  setCommonHeaders,
+  setSecurityHeaders,
+} from './request-context.ts'
 
 /** Every error of a query is reported, and no value is changed: parameters are strings (contract 2 and 5). */
 const VALIDATION = {
@@ -25,8 +30,10 @@ const DAY = /^(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$/
 
 /** True for a day that exists, as YYYY-MM-DD (contract 3). */
 function isDay(text: string): boolean {
-  // JavaScript reads the 30th of February as a day in March.
-  return DAY.test(text) && new Date(text).getUTCDate() === Number(text.slice(-2))
+  if (!DAY.test(text)) return false
+  const day = Number(text.slice(-2))
+  // JavaScript reads the 30th of February as a day in March. Each month has 28 days.
+  return day <= 28 || new Date(text).getUTCDate() === day
 }
 
 /** Options of Fastify. docs/settings.md gives the reasons for its limits. The other limits are in src/limits. */
@@ -148,6 +155,7 @@ export function rejectPath(limits: Limits, state: ServiceState, hasDocs: boolean
       return
     }
     setCommonHeaders(request, reply)
+    setSecurityHeaders(reply)
     const { 'content-length': length = '0', 'transfer-encoding': encoding } = request.headers
     if (length !== '0' || encoding !== undefined) reply.header('connection', 'close')
     sendError(request, reply, problem('malformed_request'), hasDocs)

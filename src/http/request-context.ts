@@ -86,6 +86,11 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
     })
     next()
   })
+  app.addHook('onSend', (_request, reply, _payload, next) => {
+    // The client has them with the response that it stored: a 304 only replaces what has changed (RFC 9111, section 4.3.4).
+    if (reply.statusCode !== 304) setSecurityHeaders(reply)
+    next()
+  })
 })
 
 /** Headers of data. The referrer policy protects the token in the path. The proxy sets Strict-Transport-Security. */
@@ -98,9 +103,16 @@ export const SECURITY_HEADERS = {
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
 
-/** Sends the security headers, the request id, and the trace id of the client (contract 22). */
+const SECURITY_ENTRIES = Object.entries(SECURITY_HEADERS)
+
+/** Sends the security headers, unless the route has one of its own. */
+export function setSecurityHeaders(reply: FastifyReply): void {
+  for (const [name, value] of SECURITY_ENTRIES)
+    if (!reply.hasHeader(name)) reply.header(name, value)
+}
+
+/** Sends the request id, and the trace id of the client (contract 22). */
 export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
-  reply.headers(SECURITY_HEADERS)
   reply.header('x-request-id', request.id)
   const trace = request.headers['x-client-trace-id']
   if (typeof trace === 'string' && VISIBLE_ASCII.test(trace)) {

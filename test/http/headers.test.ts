@@ -37,7 +37,7 @@ t.test('X-Request-ID: new in every response of any status (contract 22)', async 
   t.equal(seen.size, 2 * requests.length)
 })
 
-t.test('every response: no referrer, no type sniffing, no active content', async (t) => {
+t.test('other than 304: no referrer, no type sniffing, no active content', async (t) => {
   const names = [
     'content-security-policy',
     'cross-origin-resource-policy',
@@ -51,10 +51,11 @@ t.test('every response: no referrer, no type sniffing, no active content', async
     'nosniff',
   ]
   for (const [path, options] of requests) {
-    const { headers } = await get(path, options)
+    const { headers, status } = await get(path, options)
     t.same(
       names.map((name) => headers.get(name)),
-      values,
+      // The client has stored them with the 200.
+      status === 304 ? [null, null, null, null] : values,
       path,
     )
   }
