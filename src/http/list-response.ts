@@ -39,15 +39,15 @@ function startResponse(
 ): void {
   const { version, refreshed } = lookup
   reply.request.recorder.startResponse(items, MEDIA_TYPES[format])
-  reply.headers({
-    etag: entityTag(version, representation),
-    'data-version': version,
-    // The version ends in the microseconds since 1970.
-    'last-modified': new Date(Number(version.replace(/^.*\./, '')) / 1000).toUTCString(),
-    'cache-control': 'private, no-cache',
+  // The version ends in the microseconds since 1970.
+  const changedAt = new Date(Number(version.slice(version.indexOf('.') + 1)) / 1000)
+  reply
+    .header('etag', entityTag(version, representation))
+    .header('data-version', version)
+    .header('last-modified', changedAt.toUTCString())
+    .header('cache-control', 'private, no-cache')
     // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
-    vary: format === 'json' ? 'accept-encoding' : 'accept, accept-encoding',
-  })
+    .header('vary', format === 'json' ? 'accept-encoding' : 'accept, accept-encoding')
   if (refreshed === null) return
   const time = new Date(Number(refreshed) * 1000).toISOString()
   reply.header('data-refreshed', time.replace('.000', ''))

@@ -1,13 +1,22 @@
 import { hash } from 'node:crypto'
+import { LruMap } from 'toad-cache'
 import { problem } from '../schemas/problem.ts'
 import { ENCODING_SUFFIX } from './compression.ts'
 
 /** Part of every ETag. A release that changes the bytes of a response increments it. */
 export const RESPONSE_REVISION = 1
 
+/** Names of recent representations: the connections of all apps share most of them. A digest costs more than a look-up. */
+const representations = new LruMap<string>(1_000)
+
 /** Names a list, format and query in an ETag. A digest of the connection token would allow offline guesses. */
 export function representationOf(...parts: unknown[]): string {
-  return hash('sha256', `${RESPONSE_REVISION} ${parts.join(' ')}`, 'base64url').slice(0, 22)
+  const text = `${RESPONSE_REVISION} ${parts.join(' ')}`
+  const known = representations.get(text)
+  if (known !== undefined) return known
+  const representation = hash('sha256', text, 'base64url').slice(0, 22)
+  representations.set(text, representation)
+  return representation
 }
 
 /** ETag of a representation of the data of a version. It is weak: a compressed body has the same one. */
@@ -25,11 +34,13 @@ const NONE: KnownVersions = new Set()
 export function knownVersions(header: string | undefined, representation: string): KnownVersions {
   if (header === undefined) return NONE
   if (header === '*') return 'any'
+  const known = new Set<string>()
   // No tag of this service contains a comma.
-  const tags = header.split(',').map((tag) => TAG.exec(tag) ?? [])
-  return new Set(
-    tags.flatMap(([, version, of]) => (version && of === representation ? version : [])),
-  )
+  for (const tag of header.split(',')) {
+    const [, version, of] = TAG.exec(tag) ?? []
+    if (version !== undefined && of === representation) known.add(version)
+  }
+  return known
 }
 
 /** What a request says about the state of the data. */

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Limits } from '../limits/limits.ts'
 
@@ -12,15 +12,19 @@ const HEALTH = '/health/'
  */
 export const turns = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
   const { rejections, tenants } = limits
-  app.addHook('onRequest', async (request, reply) => {
-    const { ip, recorder, routeOptions } = request
-    const { url = API } = routeOptions
-    if (request.is404 || url.startsWith(API) || app.state.draining) return
+  const wait = async (request: FastifyRequest, reply: FastifyReply, url: string) => {
+    const { ip, recorder } = request
     const tenant = url.startsWith(HEALTH) ? tenants.ofHealthChecks(ip) : tenants.of(ip)
     const { begins, repeatedBy } = rejections.take(tenant, recorder.facts.receivedAt)
     recorder.repeat(repeatedBy)
     if (await begins) return
     request.raw.destroy()
     reply.hijack()
+  }
+  app.addHook('onRequest', (request, reply, next) => {
+    const { url = API } = request.routeOptions
+    // A request for data needs no promise here.
+    if (request.is404 || url.startsWith(API) || app.state.draining) next()
+    else wait(request, reply, url).then(() => next(), next)
   })
 })

@@ -109,7 +109,7 @@ export async function readRows(
 ): Promise<Found> {
   const { reader, caller } = request
   const statement = query[caller.method]
-  const parameters = bind(statement, { ...keysOf(request), ...values })
+  const parameters = bind(statement, withKeys(request, values))
   reader.recorder.read(statement.title, 'primary')
   const replicated = await readReplica(db, {
     statement,
@@ -138,7 +138,7 @@ export async function readPrimary(
   values: Values,
 ): Promise<Found> {
   const statement = query[request.caller.method]
-  const parameters = bind(statement, { ...keysOf(request), ...values })
+  const parameters = bind(statement, withKeys(request, values))
   const rows = await db.read(statement, parameters, request.reader)
   return { lookup: takeLookup(rows, request.knowApp), rows }
 }
@@ -153,9 +153,10 @@ export async function authenticate(db: Database, request: ConnectionRequest): Pr
   }
 }
 
-/** Values that select the calling app and its connection. */
-function keysOf({ caller, connectionHash }: ConnectionRequest): Values {
+/** Adds the values that select the calling app and its connection. */
+function withKeys({ caller, connectionHash }: ConnectionRequest, values: Values): Values {
   return {
+    ...values,
     [caller.method]: caller.credential,
     connectionHash,
     connectionKey: connectionKey(connectionHash),

@@ -5,7 +5,7 @@ import type { pageBody } from '../http/list-body.ts'
 import { sendList, sendNotModified } from '../http/list-response.ts'
 import { negotiate } from '../http/negotiation.ts'
 import type { pageHeaders } from '../http/page-headers.ts'
-import { type ParameterRules, parameterErrors, summaryOf } from '../http/parameter-errors.ts'
+import { type ParameterRules, parameterCheck, summaryOf } from '../http/parameter-errors.ts'
 import { isKnown, knownVersions, mayBeKnown, representationOf } from '../http/preconditions.ts'
 import type { Quota } from '../http/quota.ts'
 import { rowWriters } from '../json/row-writer.ts'
@@ -78,7 +78,7 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
   const route: FastifyPluginAsyncTypebox<RouteOptions> = async (app, options) => {
     const { db, maximumLimit } = options
     const schema = endpoint.schema(maximumLimit)
-    const rules = endpoint.rules(maximumLimit)
+    const parameterErrors = parameterCheck(endpoint.rules(maximumLimit))
     // 401 comes before 400, and only PostgreSQL knows the caller: the handler reports the errors of the schema.
     app.get(endpoint.url, { schema, attachValidation: true }, async (request, reply) => {
       const { headers, params, query, reader, memory, validationError } = request
@@ -96,7 +96,7 @@ export function list(list: ListDefinition, listReader: ListReader, endpoint: End
       const { since, version } = query
       const isCursor = purpose === 'changes' && since !== undefined
       const cursor = isCursor ? parseCursor(since, table, connection.connectionHash) : undefined
-      const errors = parameterErrors(rules, {
+      const errors = parameterErrors({
         query,
         schemaErrors: validationError?.validation ?? [],
         purpose,
