@@ -117,7 +117,7 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
 const SAVED = /Save it as `(\S+)`, and run `(.+?)`.*\n\n$/
 
 for (const fence of ['js', 'python', 'java']) {
-  t.test(`guide.md, ${fence}: prints every digit`, async (t) => {
+  t.test(`guide, ${fence}: prints every digit`, async (t) => {
     const guide = await readFile(join(ROOT, 'src/http/openapi/guide.md'), 'utf8')
     const pattern = new RegExp(`^([^\n]+\n\n)\`\`\`${fence}\n(.*?)^\`\`\``, 'gms')
     const [found] = [...guide.matchAll(pattern)].filter(([block]) => isRecipe(block))

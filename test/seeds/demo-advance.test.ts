@@ -76,7 +76,7 @@ t.test('demo advance: fails without the sample data, and changes nothing', async
   t.match(await operatorHere(['demo', 'advance'], { DATABASE_URL: url }), { code: 1 })
 })
 
-t.test('guide.md: the program keeps a copy through a day', async (t) => {
+t.test('guide: the program keeps a copy through a day', async (t) => {
   const guide = await readFile(new URL('../../src/http/openapi/guide.md', import.meta.url), 'utf8')
   const saved = /Save them as `(\S+)`, and run `node \1`[^\n]*\n\n```js\n(.*?)```/s
   const [, name = '', program = ''] = saved.exec(guide) ?? []

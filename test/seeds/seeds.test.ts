@@ -77,7 +77,7 @@ t.test('rows: the same in each release, because documents and examples show them
   })
 })
 
-/** A later release may add a list or a field: docs/compatibility.md. */
+/** A later release may add a list or a field: src/http/openapi/guide.md, "Compatibility". */
 function isOfRelease(schema: string, path: string): boolean {
   const [field = ''] = path.split('.')
   return field in released.components.schemas[schema].properties

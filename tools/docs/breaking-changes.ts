@@ -13,7 +13,7 @@ const MINIMA = ['minimum', 'minLength', 'minItems']
 
 /**
  * Compares two versions of the OpenAPI document.
- * @returns a sentence for each change that breaks clients of `before` (docs/compatibility.md)
+ * @returns a sentence for each change that breaks clients of `before` (src/http/openapi/guide.md, "Compatibility")
  */
 export function breakingChanges(before: Json, after: Json): string[] {
   const sentences = new Set<string>()

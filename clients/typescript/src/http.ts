@@ -138,7 +138,7 @@ export class Http {
     this.#baseDelayMs = numberOf('retry.baseDelayMs', baseDelayMs, 0, MAX_MS)
     this.#maxDelayMs = numberOf('retry.maxDelayMs', maxDelayMs, 0, MAX_MS)
     this.#onAttempt = functionOf('onAttempt', options.onAttempt)
-    // biome-ignore lint/suspicious/noConsole: docs/compatibility.md asks clients for a warning.
+    // biome-ignore lint/suspicious/noConsole: "Compatibility" of the page /docs asks clients for a warning.
     this.#onWarning = functionOf('onWarning', options.onWarning) ?? ((text) => console.warn(text))
     // A browser requires that fetch() is called without an object.
     this.#fetch = functionOf('fetch', options.fetch) ?? ((url, init) => globalThis.fetch(url, init))
@@ -302,7 +302,7 @@ export class Http {
     return { status, headers: new Headers(safe), traceId, attempts, ...retryAfter(headers) }
   }
 
-  /** Warns once about the end of a list. See docs/compatibility.md. */
+  /** Warns once about the end of a list. See "Compatibility" on the page /docs. */
   #warn({ list }: Call, headers: Headers): void {
     const marks = ['Deprecation', 'Sunset'].flatMap((name) => {
       const value = headers.get(name)

@@ -3,7 +3,7 @@ import { parseExact } from '../exact-json.ts'
 
 /**
  * Reads a response and a recorded one, with the fields that the recorded one has: a later release may add fields
- * (docs/compatibility.md). Cursors are left out, because each belongs to a time. Numbers keep their digits.
+ * (src/http/openapi/guide.md, "Compatibility"). Cursors are left out, because each belongs to a time. Numbers keep their digits.
  * @returns what must be equal
  */
 export function commonFields(now: string, recorded: string, mediaType = '') {

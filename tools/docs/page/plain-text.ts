@@ -7,7 +7,7 @@ import { lastPart } from './operations.ts'
 export const PLAIN_PAGE = new URL('../../../src/http/docs-page/docs.md', import.meta.url)
 
 /** Sections that a program which calls the API does not need. */
-const LEFT_OUT = ['Generated clients', 'Clients']
+const LEFT_OUT = ['Generated clients', 'Clients', 'Compatibility']
 
 /** Samples that repeat one in another language. */
 const REPEATED_SAMPLE = /^Java 17 or later.*?\n```\n\n/ms

@@ -305,7 +305,7 @@ class Http:
         return Facts(response.status, safe, retry_after, call.trace_id, attempts)
 
     def _warn(self, call: Call, headers: Headers) -> None:
-        """Warns once about the end of a list. See docs/compatibility.md."""
+        """Warns once about the end of a list. See "Compatibility" on the page /docs."""
         names = ("Deprecation", "Sunset")
         marks = [f"{name}: {headers[name.lower()]}" for name in names if name.lower() in headers]
         message = f"The service will end or change {call.list} ({', '.join(marks)}). Read its CHANGELOG.md."
