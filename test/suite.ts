@@ -135,7 +135,7 @@ const SUITES: Record<string, Suite> = {
       'TEST_CITUS: the folder of the programs of a PostgreSQL with Citus': () =>
         isExecutable(join(String(env.TEST_CITUS), 'postgres')),
     },
-    install: 'CONTRIBUTING.md (TEST_CITUS)',
+    install: 'test/README.md (TEST_CITUS)',
     note: 'Linux; four minutes',
     environment: { TEST_POSTGRES: 'citus' },
   },

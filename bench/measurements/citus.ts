@@ -37,7 +37,7 @@ interface Series {
  * Citus. Compares two services on the coordinator with one on each worker. All servers share this machine: the processor time of a request tells more than the rate.
  */
 export async function measureCitus(options: MeasureOptions): Promise<string> {
-  if (citusPrograms === undefined) throw new Error('Set TEST_CITUS: see CONTRIBUTING.md.')
+  if (citusPrograms === undefined) throw new Error('Set TEST_CITUS: see test/README.md.')
   const citus = await startCitus()
   const pids = await Promise.all([citus.url, ...citus.workers.map(({ url }) => url)].map(pidOf))
   try {

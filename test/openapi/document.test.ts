@@ -179,7 +179,11 @@ const { version, contract } = await lastRelease()
 
 t.test(`GET /openapi.json: compatible with release ${version}`, async (t) => {
   const { text } = await (await startService(t)).get('/openapi.json')
-  t.strictSame(breakingChanges(contract, parseContract(text)), [], 'see "Compatibility" in src/http/openapi/guide.md')
+  t.strictSame(
+    breakingChanges(contract, parseContract(text)),
+    [],
+    'see "Compatibility" in src/http/openapi/guide.md',
+  )
 })
 
 t.test('lists of src/schemas and of src/routes: the same', async (t) => {

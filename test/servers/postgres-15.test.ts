@@ -5,7 +5,7 @@ import { startServiceProcess } from '../support/processes/service-process.ts'
 import { firstValue, migrate, startDebianPostgres } from '../support/servers/debian-postgres.ts'
 import { startService } from '../support/service.ts'
 
-// All other tests can run on it, too: see TEST_DATABASE_URL in CONTRIBUTING.md.
+// All other tests can run on it, too: see TEST_DATABASE_URL in test/README.md.
 const server = await startDebianPostgres(t)
 const environment = { DATABASE_URL: server.url }
 
