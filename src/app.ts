@@ -54,6 +54,8 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
     }),
     frameworkErrors: rejectPath(limits, state, config.DOCS_PAGE),
     clientErrorHandler: rejectUnparsable(limits, state),
+    // A plugin may need more than Fastify's ten seconds on a machine that is busy, for example after a power failure.
+    pluginTimeout: 0,
     ...httpOptions(config),
   })
   // Bodies are texts and buffers. To compile a serializer for each response would only make the start slower.

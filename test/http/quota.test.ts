@@ -106,7 +106,11 @@ t.test('200: a token of the service and one of an identity provider share the qu
 
 t.test('429: exactly the quota passes of many concurrent requests', async (t) => {
   // One database connection serves, and counts, several requests at the same time.
-  const environment = { RATE_LIMIT_PER_MINUTE: '50', DATABASE_POOL_SIZE: '1' }
+  const environment = {
+    RATE_LIMIT_PER_MINUTE: '50',
+    DATABASE_POOL_SIZE: '1',
+    STATEMENT_TIMEOUT_MS: '60000',
+  }
   const service = await start(t, environment)
   const { token, connection } = await addCaller(service.db)
   const requests = Array.from({ length: 200 }, () => service.get(connection.orders, { token }))

@@ -182,31 +182,23 @@ t.test('slow reads of one app: they leave connections to the others', async (t) 
 t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
   const owner = await openClient(t, url)
   const { read, db } = await open(t, { size: 5, url })
-  const reads: Promise<unknown>[] = []
-  for (let n = 0; n < 3; n += 1) {
-    reads.push(read(sleep, ['1.5']))
-    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
-  }
-  await Promise.all(reads)
+  await openThreeConnections({ read, db })
   t.equal(db.state().primary.connections, 3)
-  const broken = read(sleep, ['1'])
+  await hold(8)
+  const broken = read(held, ['8'])
   await until('the connection of the read is ended', async () => {
     const { rowCount } = await owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
       where datname = current_database() and state = 'active' and pid <> pg_backend_pid()`)
     return rowCount === 1
   })
-  t.same(await broken, ['1'], 'repeated on another connection')
+  await release(8)
+  t.same(await broken, ['8'], 'repeated on another connection')
   t.equal(db.state().primary.connections, 2)
 })
 
 t.test('two connections break while the server responds: the idle one stays', async (t) => {
   const { read, db } = await open(t, { size: 5 })
-  const reads: Promise<unknown>[] = []
-  for (let n = 0; n < 3; n += 1) {
-    reads.push(read(sleep, ['1']))
-    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
-  }
-  await Promise.all(reads)
+  await openThreeConnections({ read, db })
   await t.rejects(read(kill, ['it']), { name: 'ServerFailed' })
   t.equal(db.state().primary.connections, 1)
 })
@@ -238,12 +230,7 @@ t.test('server that forgot its connections: one read notices, and uses a new one
     })
   })
   const { read, db } = await open(t, { size: 5, url: through.href })
-  const reads: Promise<unknown>[] = []
-  for (let n = 0; n < 3; n += 1) {
-    reads.push(read(sleep, ['0.5']))
-    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
-  }
-  await Promise.all(reads)
+  await openThreeConnections({ read, db })
   await setTimeout(1_500)
   epoch += 1
   t.same(await read(echo, ['a', '1']), ['a1'])
@@ -398,6 +385,18 @@ async function openPool(t: Test, options: { size: number; silentMs?: number }) {
   const read = async (statement: typeof echo, values: Parameter[], msAgo = 0) =>
     (await pool.read(statement, values, readerOf({ msAgo }))).shift()
   return { read, pool }
+}
+
+/** Opens three connections: each of three reads needs one of its own. */
+async function openThreeConnections({ read, db }: Awaited<ReturnType<typeof open>>) {
+  const reads: Promise<unknown>[] = []
+  await hold(7)
+  for (let n = 0; n < 3; n += 1) {
+    reads.push(read(held, ['7']))
+    await until('the read is in flight', () => db.state().primary.inUse === n + 1)
+  }
+  await release(7)
+  await Promise.all(reads)
 }
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {

@@ -11,6 +11,7 @@ import { databaseOptions } from '../../src/service.ts'
 import { createDatabase } from './database.ts'
 import { type ResponseHeaders, sendRequest } from './http-client.ts'
 import { loginOfService, openAsOwner } from './logins.ts'
+import { until } from './until.ts'
 
 export interface ServiceOptions {
   /** Connection string of the owner; without it, the test gets a new database. */
@@ -94,6 +95,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   }
   t.teardown(close)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
+  if (options.environment?.DATABASE_URL === undefined) await openFirstConnection(database)
   const get = (path: string, options?: RequestOptions) => send(url, path, options)
   const port = Number(new URL(url).port)
   return {
@@ -109,6 +111,18 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
     server: app.server,
     close,
   }
+}
+
+/**
+ * Opens the first connection to the database. On a busy machine, this may take longer than the service waits for it, and
+ * the first requests would get 503.
+ */
+async function openFirstConnection(database: Database): Promise<void> {
+  const statement = { name: '', title: 'first', text: 'select' }
+  await until('a connection to the database', async () => {
+    const rows = await database.probe(statement, []).catch(() => undefined)
+    return rows !== undefined
+  })
 }
 
 /** Sends a request to the service at this address. */

@@ -18,7 +18,7 @@ const BATCH = 500
 export async function fuzz(t: Test): Promise<void> {
   const count = runs(2_000)
   // A malformed target, such as `/#`, may lead to the page /docs, which the document does not describe.
-  const environment = { DOCS_PAGE: 'false' }
+  const environment = { DOCS_PAGE: 'false', STATEMENT_TIMEOUT_MS: '60000' }
   const service = await startSeededService(t, { logLevel: 'error', environment })
   const document = (await service.get('/openapi.json')).text
   const contract = readContract(document)

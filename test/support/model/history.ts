@@ -32,7 +32,8 @@ export interface Site {
 }
 
 export async function openSite(t: Test, url: string): Promise<Site> {
-  const service = await startService(t, { databaseUrl: url, logLevel: 'silent' })
+  const environment = { STATEMENT_TIMEOUT_MS: '60000' }
+  const service = await startService(t, { databaseUrl: url, environment, logLevel: 'silent' })
   return { url, get: service.get, db: service.db, pool: openPool(t, url, { max: 6 }), service }
 }
 
