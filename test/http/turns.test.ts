@@ -82,6 +82,7 @@ for (const [name, [text, status]] of Object.entries(anonymous)) {
     await until('no line', async () => {
       return (await sendRepeated(performance.now() + 60_000)) === undefined
     })
+    t.ok(address.unlogged > 0, 'it is counted')
     await until('a line with the number of those without one', async () => {
       const line = await sendRepeated(Number.NEGATIVE_INFINITY)
       return line !== undefined && JSON.parse(line).unlogged > 0
