@@ -57,32 +57,29 @@ with
       ) as c on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
-      t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
-      t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
-      t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
-      t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
-      t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from,
-      t.retention_to
-    from portfolio_transaction as t
-    where
-      t.effective_day >= $4::date
-      and t.effective_day <= $5::date
-      and t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-    order by t.effective_day desc, t.operation_date_hour desc nulls last, t.transaction_id desc
-    limit $6::bigint
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles,
+    t.amount, t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency,
+    t.description, t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
+    t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
+    t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
+    t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from, t.retention_to
+  from portfolio_transaction as t
+  where
+    t.effective_day >= $4::date
+    and t.effective_day <= $5::date
+    and t.connection_id = $3::bigint
+    and (select connection_id from lookup) is not null
+  order by t.effective_day desc, t.operation_date_hour desc nulls last, t.transaction_id desc
+  limit $6::bigint
+);
 
 -- Reads a later page, from the day of its first row: it skips only rows of that day.
 prepare portfolio_transaction_later_page (
@@ -268,33 +265,30 @@ with
       ) as start on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
-      t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
-      t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
-      t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
-      t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
-      t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from,
-      t.retention_to
-    from portfolio_transaction as t
-    where
-      t.effective_day >= $1::date
-      and t.effective_day <= lookup.newest_day
-      and t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-    order by t.effective_day desc, t.operation_date_hour desc nulls last, t.transaction_id desc
-    limit $7::bigint
-    offset lookup.skipped
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles,
+    t.amount, t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency,
+    t.description, t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
+    t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
+    t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
+    t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from, t.retention_to
+  from portfolio_transaction as t
+  where
+    t.effective_day >= $1::date
+    and t.effective_day <= (select newest_day from lookup)
+    and t.connection_id = $3::bigint
+    and (select connection_id from lookup) is not null
+  order by t.effective_day desc, t.operation_date_hour desc nulls last, t.transaction_id desc
+  limit $7::bigint
+  offset (select skipped from lookup)
+);
 
 -- Reads the version, and the number of rows of a range.
 prepare portfolio_transaction_total (
@@ -507,36 +501,33 @@ with
       ) as next on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, lookup.horizon, lookup.known, lookup.next_page, lookup.removed, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items, horizon, known, next_page,
+  removed, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
-      t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
-      t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
-      t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
-      t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
-      t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from,
-      t.retention_to
-    from portfolio_transaction as t
-    where
-      t.change_number > $2::bigint
-      and t.change_number < case
-        when lookup.next_page is null then 9223372036854775807
-        else lookup.next_page
-      end
-      and t.connection_id = $1::bigint
-      and lookup.connection_id is not null
-    order by t.change_number
-    limit $6::bigint
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, null as horizon, null as known, null as next_page, null as removed,
+    t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
+    t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
+    t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
+    t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
+    t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
+    t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from, t.retention_to
+  from portfolio_transaction as t
+  where
+    t.change_number > $2::bigint
+    and t.change_number < (
+      select case when next_page is null then 9223372036854775807 else next_page end
+      from lookup
+    )
+    and t.connection_id = $1::bigint
+    and (select connection_id from lookup) is not null
+  order by t.change_number
+  limit $6::bigint
+);
 
 --------------------------------------------------------------------------------
 -- account-transactions
@@ -593,31 +584,27 @@ with
       ) as c on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission, t.taxes,
-      t.currency, t.local_currency, t.description, t.operation_date_day,
-      t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
-      t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
-      t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
-      t.investment
-    from account_transaction as t
-    where
-      t.effective_day >= $4::date
-      and t.effective_day <= $5::date
-      and t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-    order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
-    limit $6::bigint
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate,
+    t.commission, t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
+    t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
+    t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
+    t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz, t.investment
+  from account_transaction as t
+  where
+    t.effective_day >= $4::date
+    and t.effective_day <= $5::date
+    and t.connection_id = $3::bigint
+    and (select connection_id from lookup) is not null
+  order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
+  limit $6::bigint
+);
 
 -- Reads a later page, from the day of its first row: it skips only rows of that day.
 prepare account_transaction_later_page (
@@ -803,32 +790,28 @@ with
       ) as start on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission, t.taxes,
-      t.currency, t.local_currency, t.description, t.operation_date_day,
-      t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
-      t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
-      t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
-      t.investment
-    from account_transaction as t
-    where
-      t.effective_day >= $1::date
-      and t.effective_day <= lookup.newest_day
-      and t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-    order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
-    limit $7::bigint
-    offset lookup.skipped
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate,
+    t.commission, t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
+    t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
+    t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
+    t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz, t.investment
+  from account_transaction as t
+  where
+    t.effective_day >= $1::date
+    and t.effective_day <= (select newest_day from lookup)
+    and t.connection_id = $3::bigint
+    and (select connection_id from lookup) is not null
+  order by t.effective_day desc, t.operation_date_hour desc nulls last, t.movement_id desc
+  limit $7::bigint
+  offset (select skipped from lookup)
+);
 
 -- Reads the version, and the number of rows of a range.
 prepare account_transaction_total (
@@ -1041,35 +1024,32 @@ with
       ) as next on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, lookup.horizon, lookup.known, lookup.next_page, lookup.removed, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items, horizon, known, next_page,
+  removed, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
+  null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission, t.taxes,
-      t.currency, t.local_currency, t.description, t.operation_date_day,
-      t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
-      t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
-      t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz,
-      t.investment
-    from account_transaction as t
-    where
-      t.change_number > $2::bigint
-      and t.change_number < case
-        when lookup.next_page is null then 9223372036854775807
-        else lookup.next_page
-      end
-      and t.connection_id = $1::bigint
-      and lookup.connection_id is not null
-    order by t.change_number
-    limit $6::bigint
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, null as horizon, null as known, null as next_page, null as removed,
+    t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission, t.taxes,
+    t.currency, t.local_currency, t.description, t.operation_date_day,
+    t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
+    t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
+    t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz, t.investment
+  from account_transaction as t
+  where
+    t.change_number > $2::bigint
+    and t.change_number < (
+      select case when next_page is null then 9223372036854775807 else next_page end
+      from lookup
+    )
+    and t.connection_id = $1::bigint
+    and (select connection_id from lookup) is not null
+  order by t.change_number
+  limit $6::bigint
+);
 
 --------------------------------------------------------------------------------
 -- transfer-orders
@@ -1124,26 +1104,24 @@ with
       ) as c on true
   )
 select
-  lookup.app_id, lookup.expired, lookup.connection_id, lookup.version, lookup.refreshed,
-  lookup.total_items, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null
+  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
+  null, null, null, null, null, null, null, null, null
 from lookup
 union all
-select null, null, null, null, null, null, rows.*
-from
-  lookup
-  cross join lateral (
-    select
-      t.id, t.portfolio, t.investment, t.name, t.isin, t.currency, t.asset_type, t.titles, t.amount,
-      t.total, t.marketer_name, t.marketer_cif, t.management_company_name, t.management_company_cif
-    from assets_transfer_order as t
-    where
-      t.completed_at is not null
-      and t.connection_id = $3::bigint
-      and lookup.connection_id is not null
-    order by t.completed_at desc, t.id desc
-    limit $4::bigint
-  ) as rows;
+(
+  select
+    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
+    null as total_items, t.id, t.portfolio, t.investment, t.name, t.isin, t.currency, t.asset_type,
+    t.titles, t.amount, t.total, t.marketer_name, t.marketer_cif, t.management_company_name,
+    t.management_company_cif
+  from assets_transfer_order as t
+  where
+    t.completed_at is not null
+    and t.connection_id = $3::bigint
+    and (select connection_id from lookup) is not null
+  order by t.completed_at desc, t.id desc
+  limit $4::bigint
+);
 
 --------------------------------------------------------------------------------
 -- each list, if a response has no rows

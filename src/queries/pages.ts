@@ -17,7 +17,7 @@ import {
   readPrimary,
   readRows,
 } from './read.ts'
-import { lookupQuery, responseQuery } from './response.ts'
+import { lookupQuery, ofLookup, responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
 export function pagedList(list: ListDefinition): ListReader {
@@ -71,8 +71,8 @@ function pageQueries(list: ListDefinition) {
           ]),
       // After the last page, newest_day is null, so no row matches.
       rows: newestFirst
-        .where('t.effective_day', '<=', sql.ref<string>('lookup.newest_day'))
-        .offset(sql.ref<number>('lookup.skipped')),
+        .where('t.effective_day', '<=', ofLookup(sql.ref<string>('newest_day')))
+        .offset(ofLookup(sql.ref<number>('skipped'))),
     }),
     total: lookupQuery({
       title: `${table} total`,

@@ -26,8 +26,13 @@ export function lookupQuery(query: {
   return compileForCallers(title, purpose, lookup, { singleRow: true })
 }
 
-/** Rows `t` of a list: their conditions, order and limit. They may use `lookup`. */
+/** Rows `t` of a list: their conditions, order and limit. They may use ofLookup(). */
 type Rows = SelectQueryBuilder<{ t: { connection_id: string } }, 't', object>
+
+/** Selects a value of the lookup. PostgreSQL reads it once, before the first row: rows need no join with the lookup. */
+export function ofLookup<T>(value: RawBuilder<T>): RawBuilder<T> {
+  return sql<T>`(select ${value} from lookup)`
+}
 
 /**
  * Frames rows with their lookup, for each kind of credential: one statement, and so one snapshot. The first row of a
@@ -45,17 +50,17 @@ export function responseQuery(query: {
   const { title, purpose, list, lookup } = query
   const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
   const fields = columnsOf(list.item).map(({ path }) => `t.${columnOf(path)}`)
-  // If the lookup has found no connection, no row is read.
   const rows = query.rows
+    .select(columns.map((column) => sql`null`.as(column)))
     .select(fields.map((field) => build.dynamic.ref<never>(field)))
     .where('t.connection_id', '=', p.connectionKey)
-    .where(sql.ref('lookup.connection_id'), 'is not', null)
-  const nulls = (names: readonly unknown[]) => sql.join(names.map(() => sql`null`))
+    // If the lookup has found no connection, no row is read.
+    .where(ofLookup(sql.ref('connection_id')), 'is not', null)
   const statement = (method: AuthMethod) => sql`
     with lookup as materialized ${lookup(method)}
-    select ${sql.join(columns.map((column) => sql.ref(`lookup.${column}`)))}, ${nulls(fields)}
+    select ${sql.join(columns.map((column) => sql.ref(column)))}, ${sql.join(fields.map(() => sql`null`))}
     from lookup
     union all
-    select ${nulls(columns)}, rows.* from lookup cross join lateral ${rows} as rows`
+    ${rows}`
   return compileForCallers(title, purpose, statement)
 }
