@@ -3,7 +3,14 @@ import fp from 'fastify-plugin'
 import { errorMessage } from '../error-message.ts'
 import type { Limits } from '../limits/limits.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import { type Problem, ProblemCodes, ProblemError, problem, titleOf } from '../schemas/problem.ts'
+import {
+  type Problem,
+  ProblemCodes,
+  ProblemError,
+  problem,
+  routeNotFoundDetail,
+  titleOf,
+} from '../schemas/problem.ts'
 
 interface ErrorOptions {
   limits: Limits
@@ -44,7 +51,7 @@ export const errorHandler = fp(async (app: FastifyInstance, options: ErrorOption
     }
     return sendError(request, reply, found, hasDocs)
   })
-  const detail = `${ProblemCodes.route_not_found.detail} Those of the API are ${paths.join(', ')}.`
+  const detail = routeNotFoundDetail(paths)
   app.setNotFoundHandler(() => {
     throw problem('route_not_found', { detail })
   })

@@ -40,6 +40,8 @@ interface ProblemType {
   status: number
   /** Cause of the error, for people. An error may have a more exact one. */
   detail: string
+  /** What leads to the error, for the page /docs, in Markdown. */
+  cause: string
   /** Advice to developers of clients, in Markdown. */
   action: string
   /** Headers of every response with this error. */
@@ -56,82 +58,105 @@ export const ProblemCodes = {
   missing_credentials: {
     status: 401,
     detail: 'Send the header "Authorization: Bearer <token>".',
-    action: 'Send the app token. A retry without it does not help.',
+    cause: 'The request has no header `Authorization`.',
+    action: 'Send `Authorization: Bearer` and the app token. A retry without it does not help.',
     ...CHALLENGE,
   },
   malformed_credentials: {
     status: 401,
     detail: 'Authorization must be "Bearer" and one token.',
+    cause:
+      '`Authorization` is not `Bearer` and one token. Often the variable with the token is empty, or the token has quotes.',
     action: 'Write `Bearer`, one space, and the app token.',
     ...CHALLENGE,
   },
   invalid_token: {
     status: 401,
     detail: 'The bearer token is unknown or revoked.',
+    cause: 'The app token is unknown or revoked, or it is the connection token.',
     action: 'Get a valid app token. A retry does not help.',
     ...REJECTED,
   },
   expired_token: {
     status: 401,
     detail: 'The bearer token has expired.',
+    cause: 'The time has passed until which the app token was valid.',
     action: 'Get a new app token. A retry does not help.',
     ...REJECTED,
   },
   invalid_request: {
     status: 400,
     detail: 'Some query parameters are invalid: `errors` lists each one.',
-    action: 'Correct the parameters in `errors`.',
+    cause: 'A query parameter is unknown or repeated, has a wrong value, or excludes another one.',
+    action:
+      'Correct the parameters in `errors`. The [codes](#ParameterFault) there say which rule each of them breaks.',
   },
   malformed_request: {
     status: 400,
     detail: 'The request cannot be read.',
-    action: 'Correct the request. It has no body, and its URL decodes as UTF-8.',
+    cause:
+      'The request has a body, not exactly one `Host`, or a URL that does not decode as UTF-8 or is too long.',
+    action: 'Correct the request. A retry does not help.',
   },
   response_too_large: {
     status: 400,
     detail: 'The response exceeds the memory of the service. Request it with a smaller `limit`.',
-    action: 'A retry of the same request does not help, also without other requests.',
+    cause: 'The rows of one page need more memory than the service has for one app.',
+    action:
+      'Request it with a smaller `limit`. A retry of the same request does not help, also without other requests.',
   },
   connection_not_found: {
     status: 404,
     detail: 'This app has no connection with this token.',
-    action: 'Check the connection token, and that it belongs to the calling app.',
+    cause:
+      'The connection token is unknown, is that of another app, or its connection was deleted.',
+    action:
+      'Check the connection token, and that it belongs to the calling app. If it worked before, delete your copy.',
   },
   route_not_found: {
     status: 404,
     detail: 'This path does not exist.',
+    cause: 'The path is not that of an operation.',
     action: 'Check the path: those of the API begin with `/api/v1/queries/connections/`.',
   },
   cursor_expired: {
     status: 410,
     detail: 'The changes since this cursor are not known. Start again with since=start.',
-    action: 'Delete the copy and its cursor first.',
+    cause:
+      'The service no longer knows the changes since this cursor: it is too old, or the database was restored.',
+    action: 'Delete the copy and its cursor. Start again with `since=start`.',
   },
   data_changed: {
     status: 412,
     detail: 'The data has changed since this version. Start again with page 0.',
+    cause: 'Data of the connection has changed since the first page.',
     action: 'Read all pages again, without `version` for the first one.',
   },
   method_not_allowed: {
     status: 405,
     detail: 'Only GET and HEAD are supported.',
-    action: '`Allow` lists them.',
+    cause: 'The method is neither GET nor HEAD.',
+    action: 'Send a GET. The API changes no data.',
     headers: { allow: 'GET, HEAD' },
   },
   too_many_requests: {
     status: 429,
     detail: 'The app has used up its quota.',
-    action: 'Retry after `Retry-After` seconds.',
+    cause: 'The app has used up its quota, over all its tokens.',
+    action: 'Retry after the seconds in `Retry-After`.',
   },
   internal_error: {
     status: 500,
     detail: 'The service failed. Report the requestId to its operator.',
-    action: 'Retry later, and double the delay each time. Report the error if it stays.',
+    cause: 'The service failed.',
+    action:
+      'Retry later, and double the delay each time. If the error stays, report its `requestId`.',
   },
   service_unavailable: {
     status: 503,
     detail: 'The service is unavailable. Retry after the seconds in Retry-After.',
-    action: 'It is overloaded or has no database. Retry after `Retry-After` seconds.',
+    cause: 'The service is overloaded, stops, or has no database.',
+    action: 'Retry after the seconds in `Retry-After`.',
     headers: { 'retry-after': '1' },
   },
 } as const satisfies Record<string, ProblemType>
@@ -140,6 +165,10 @@ export type ProblemCode = keyof typeof ProblemCodes
 /** The status in words. */
 export const titleOf = (code: ProblemCode): string =>
   STATUS_CODES[ProblemCodes[code].status] as string
+
+/** Cause of `route_not_found`, with the paths that exist. */
+export const routeNotFoundDetail = (paths: readonly string[]): string =>
+  `${ProblemCodes.route_not_found.detail} Those of the API are ${paths.join(', ')}.`
 
 interface ProblemOptions extends ErrorOptions {
   detail?: string | undefined

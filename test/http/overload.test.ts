@@ -1,4 +1,5 @@
 import t from 'tap'
+import { problemExamples } from '../../src/http/openapi/examples.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { openDatabase } from '../../src/postgres/database.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
@@ -63,7 +64,9 @@ t.test('200: rows of 40 KB fill nine tenths of the memory for one app', async (t
 t.test('400: the page exceeds the memory for one app, whatever the others have', async (t) => {
   await add(40)
   const rejected = await page(10_000)
-  isProblem(t, rejected, 'response_too_large')
+  const { requestId, ...body } = isProblem(t, rejected, 'response_too_large')
+  const example = problemExamples(400).response_too_large?.value
+  t.same({ ...body, requestId }, { ...example, requestId }, 'the example of the document')
   t.notOk(rejected.headers.has('retry-after'))
   t.equal((await page(200)).status, 200)
 })

@@ -27,6 +27,15 @@ interface Document {
   components: { schemas: Record<'PortfolioTransactionType' | 'AccountTransactionType', ClosedList> }
 }
 
+/** Responses of an operation, with the examples of its errors. */
+interface DocumentedOperation {
+  operationId: string
+  responses: Record<
+    string,
+    { content: Record<string, { examples?: Record<string, { value: object }> }> }
+  >
+}
+
 /** Effect of each type on the number of shares (section 2.4). The specification does not show that of EXPIRATION. */
 const IMPACTS: Record<string, string | null> = {
   BUY: '+',
@@ -264,6 +273,34 @@ t.test('page /docs', async (t) => {
     )
     for (const code of Object.keys(ProblemCodes)) t.ok(targets.includes(code), code)
   })
+
+  t.test(
+    'each error: cause, remedy, the operations that return it, and its response',
+    async (t) => {
+      const { text } = await service.get('/docs')
+      const { paths } = JSON.parse((await service.get('/openapi.json')).text)
+      for (const code of Object.keys(ProblemCodes)) {
+        const [section = ''] = new RegExp(`<h3 id="${code}">.*?(?=<h[23] )`, 's').exec(text) ?? []
+        t.match(section, /<strong>\d{3} [\w ]+\.<\/strong>/, code)
+        t.match(section, /<strong>Cause:<\/strong> [\w<]/, code)
+        t.match(section, /<strong>Remedy:<\/strong> [\w<]/, code)
+        const [, example = ''] = /<code>(\{.*?\})<\/code>/s.exec(section) ?? []
+        const shown = JSON.parse(
+          example.replace(/&#(\d+);/g, (_, number) => String.fromCharCode(number)),
+        )
+        for (const { get } of Object.values<{ get: DocumentedOperation }>(paths)) {
+          const { examples } = get.responses[shown.status]?.content['application/json'] ?? {}
+          const returned = examples?.[code]
+          t.equal(section.includes(`href="#${get.operationId}"`), returned !== undefined, code)
+          // responses.test.ts compares these examples with the responses of the service.
+          if (returned) t.same(shown, returned.value, code)
+        }
+        if (code !== 'route_not_found') continue
+        const { requestId, ...body } = (await service.get('/api/v1/unknown')).json()
+        t.same({ ...shown, requestId }, { ...body, requestId }, 'the response to an unknown path')
+      }
+    },
+  )
 
   t.test('content security policy: no frames, no foreign scripts', async (t) => {
     const { headers } = await service.get('/docs')

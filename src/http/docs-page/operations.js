@@ -46,6 +46,17 @@ async function send(path, form) {
   return { response, text, time: Math.round(performance.now() - start) }
 }
 
+/** Links to the sections of the error codes in a response. */
+function helpLinks({ response, text }) {
+  if (response.ok) return []
+  const codes = new Set([...text.matchAll(/"code":"(\w+)"/g)].map(([, code]) => code))
+  const known = [...codes].filter((code) => document.getElementById(code))
+  const links = known.map((code) => create('a', { href: `#${code}` }, create('code', {}, code)))
+  if (links.length === 0) return []
+  const separated = links.flatMap((link, index) => (index > 0 ? [', ', link] : [link]))
+  return [create('p', { className: 'help' }, 'Cause and remedy: ', ...separated)]
+}
+
 function renderResponse({ response, text }) {
   const type = response.headers.get('content-type') ?? ''
   const shown = type.startsWith('application/json') ? indent(text) : text
@@ -57,6 +68,7 @@ function renderResponse({ response, text }) {
   if (rest > 0) code.append(`\n… and ${rest.toLocaleString('en')} characters more: see Download`)
   const headers = [...response.headers].map((header) => header.join(': ')).join('\n')
   return [
+    ...helpLinks({ response, text }),
     create('pre', { tabIndex: 0, wholeText: shown, className }, code),
     create(
       'details',
@@ -134,8 +146,9 @@ for (const operation of main.querySelectorAll('.operation')) {
     show('Example response', false, [])
   })
   operation.addEventListener('toggle', () => {
-    if (operation.open && !location.hash.startsWith(`#${operation.id}`))
-      history.pushState(null, '', `#${operation.id}`)
+    // A link to one of its fields has opened it.
+    const isWithin = operation.contains(document.getElementById(location.hash.slice(1)))
+    if (operation.open && !isWithin) history.pushState(null, '', `#${operation.id}`)
   })
 
   const bar = operation.querySelector('.samples .bar')

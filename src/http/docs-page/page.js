@@ -3,9 +3,15 @@ import './theme.js'
 import './navigation.js'
 import './search.js'
 import { showCodeOf } from './code.js'
-import { main } from './dom.js'
+import { create, main } from './dom.js'
 import { fillForms } from './operations.js'
 import { readSettings } from './settings.js'
+
+/** Shows the address of the operator in the section Support. */
+function showContact({ url }) {
+  const link = create('a', { href: url }, url)
+  main.querySelector('#support').after(create('p', { id: 'contact' }, 'Contact: ', link))
+}
 
 const settings = await readSettings()
 showCodeOf(settings)
@@ -14,6 +20,7 @@ fillForms(settings)
 const demoText = main.querySelector('#demo')
 if (settings.demo) demoText.hidden = false
 else demoText.remove()
+if (settings.contact) showContact(settings.contact)
 // Readers of the page by a program wait for this.
 main.dataset.settings = 'shown'
 

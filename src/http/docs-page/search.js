@@ -34,7 +34,7 @@ function textOf(element) {
 function textBelow(heading) {
   const texts = []
   for (let next = heading.nextElementSibling; next; next = next.nextElementSibling) {
-    if (next.matches('h1, h2, h3, .operation')) break
+    if (next.matches('h1, h2, h3, h4, h5, .operation, .fields')) break
     // Each field and each code has an entry.
     if (!next.querySelector('tr[id]')) texts.push(textOf(next))
   }
@@ -62,8 +62,10 @@ function operationEntry(operation) {
 function headingEntry(heading) {
   const text = textBelow(heading)
   const [status] = /^\d{3}(?= )/.exec(text.trim()) ?? []
-  const type = heading.matches('h3') ? 'error' : 'section'
-  return entryOf(type, heading.id, heading.textContent, text, status)
+  const type = heading.matches('h1, h2') ? 'section' : 'error'
+  // The rest of a heading tells what it is.
+  const title = heading.querySelector('a')?.firstChild.textContent ?? heading.textContent
+  return entryOf(type, heading.id, title, text, status)
 }
 
 function rowEntry(row) {
@@ -75,7 +77,7 @@ function rowEntry(row) {
 function readEntries() {
   return [
     ...[...main.querySelectorAll('.operation')].map(operationEntry),
-    ...[...main.querySelectorAll(':is(h1, h2, h3)[id]')].map(headingEntry),
+    ...[...main.querySelectorAll(':is(h1, h2, h3, h4, h5)[id]')].map(headingEntry),
     ...[...main.querySelectorAll('tr[id]')].map(rowEntry),
   ]
 }

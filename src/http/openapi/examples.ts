@@ -1,8 +1,10 @@
 import { readFile } from 'node:fs/promises'
 import {
   type ParameterError,
+  type Problem,
   type ProblemCode,
   ProblemCodes,
+  routeNotFoundDetail,
   titleOf,
 } from '../../schemas/problem.ts'
 import { summaryOf } from '../parameter-errors.ts'
@@ -50,6 +52,14 @@ const errors: ParameterError[] = [
     detail: 'to must be a day that exists, as YYYY-MM-DD.',
   },
 ]
+
+/** Example of the error of a path that no operation has. */
+export function routeNotFoundExample(paths: readonly string[]): Problem {
+  const code = 'route_not_found'
+  const { status } = ProblemCodes[code]
+  const detail = routeNotFoundDetail(paths)
+  return { status, code, title: titleOf(code), detail, requestId: REQUEST_ID }
+}
 
 /** Examples of the errors of a status, without `route_not_found`, which no operation returns. */
 export function problemExamples(status: number) {

@@ -4,7 +4,6 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
-import { markdown } from '../../schemas/fields.ts'
 import { type ProblemCode, ProblemCodes, titleOf } from '../../schemas/problem.ts'
 import { memoryFile } from '../memory-file.ts'
 import { codeSamples, INSTALL, PLACEHOLDER } from './code-samples.js'
@@ -103,8 +102,8 @@ const JSON_TYPE = 'application/json; charset=utf-8'
 /** Describes every error. The heading of each `code` is its anchor on the page /docs. */
 function errorCodes(): string {
   const sections = Object.entries(ProblemCodes).map(
-    ([code, { status, detail, action }]) =>
-      `### \`${code}\`\n\n**${status} ${titleOf(code as ProblemCode)}.** ${markdown(detail)} ${action}\n`,
+    ([code, { status, cause, action }]) =>
+      `### \`${code}\`\n\n**${status} ${titleOf(code as ProblemCode)}.**\n\n**Cause:** ${cause}\n\n**Remedy:** ${action}\n`,
   )
   return sections.join('\n')
 }

@@ -89,6 +89,38 @@ t.test('request: since with decimals as strings, version with 200 and 412, CSV',
   t.equal((await download).suggestedFilename(), 'response.csv')
 })
 
+t.test(
+  'an error: the response links to its cause and remedy, also of each parameter',
+  async (t) => {
+    const id = 'listPortfolioTransactions'
+    await open(`${service.url}/docs#${id}`)
+    await field(id, 'limit').fill('0')
+    await field(id, 'from').fill('2025-02-30')
+    const { status } = await send(id)
+    t.match(status, /^400 /)
+    const help = operationOf(id).locator('.response .help')
+    const codes = await help.getByRole('link').allInnerTexts()
+    t.same(codes.sort(), ['invalid_format', 'invalid_request', 'out_of_range'])
+    for (const code of codes) {
+      await help.getByRole('link', { name: code }).click()
+      t.equal(await page.locator(':target').getAttribute('id'), code)
+    }
+    await page.locator('#invalid_request').click()
+    const section = page.locator('#invalid_request ~ p')
+    await section.filter({ hasText: 'Operations:' }).first().getByRole('link').first().click()
+    t.match(page.url(), /#listPortfolioTransactions$/, 'and back')
+  },
+)
+
+t.test('contact: the address of CONTACT_URL in the section Support', async (t) => {
+  const CONTACT_URL = 'https://support.example/investments'
+  const { url } = await startService(t, { environment: { CONTACT_URL } })
+  await open(`${url}/docs`)
+  t.equal(await page.locator('#support + p').getByRole('link').getAttribute('href'), CONTACT_URL)
+  await open(`${service.url}/docs`)
+  t.equal(await page.locator('#contact').count(), 0, 'without the setting')
+})
+
 t.test('settings: the page shows the largest limit and the address of its service', async (t) => {
   const { url } = await startService(t, {
     environment: { MAX_LIMIT: '2500', PUBLIC_URL: 'https://api.example/investments' },

@@ -162,6 +162,30 @@ for (const [name, screen] of [
     t.ok(await code.isVisible())
   })
 
+  t.test(`${name}: an open operation has the fields of its rows, and Send in reach`, async (t) => {
+    await open(`${service.url}/docs#listPortfolioTransactions`)
+    const operation = page.locator('#listPortfolioTransactions')
+    const button = operation.getByRole('button', { name: 'Send request' })
+    const box = await button.boundingBox()
+    const { height } = screen.viewport
+    if (screen === PHONE)
+      t.ok(box && box.y + box.height <= height, 'Send is on the screen that shows the title')
+    t.ok(await operation.locator('[id="PortfolioTransaction.titles"]').isVisible())
+    const types = page.locator('#PortfolioTransactionType')
+    t.notOk(await types.isVisible(), 'the values are one step away')
+    await operation.getByRole('link', { name: 'PortfolioTransactionType' }).click()
+    t.ok(await types.isVisible())
+    t.equal(await page.locator(':target').getAttribute('id'), 'PortfolioTransactionType')
+    await page.locator('#fields').scrollIntoViewIfNeeded()
+    await page
+      .locator('main')
+      .getByRole('link', { name: 'AssetsTransferOrder', exact: true })
+      .last()
+      .click()
+    t.ok(await page.locator('[id="AssetsTransferOrder.isin"]').isVisible(), 'its operation opens')
+    t.same(errors, [])
+  })
+
   t.test(`${name}: examples of errors`, async (t) => {
     await open(`${service.url}/docs#listPortfolioTransactions`)
     const operation = page.locator('#listPortfolioTransactions')

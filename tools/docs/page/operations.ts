@@ -1,5 +1,6 @@
 import type { TSchema } from '@sinclair/typebox'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
+import { lastPart, schemaSection, schemasOf, typeOf } from './fields.ts'
 import { breakable, codeBlock, escapeHtml, markdown, pre } from './markdown.ts'
 
 type Parts<Part> = Record<string, Part>
@@ -16,7 +17,7 @@ export interface Response {
   headers?: Parts<{ description: string }>
   content?: Parts<{ schema: TSchema; examples?: Parts<{ value: unknown }> }>
 }
-interface Operation {
+export interface Operation {
   operationId: string
   summary: string
   description: string
@@ -41,7 +42,8 @@ const TYPE_TEXTS: Parts<string> = {
 }
 
 /** Renders each operation as a closed section with a form, code samples and a response. */
-export function renderOperations({ paths, components }: PageDocument): string {
+export function renderOperations(document: PageDocument): string {
+  const { paths, components } = document
   const sections = Object.entries(paths).map(([path, { get }]) => {
     const { operationId: id, responses, parameters } = get
     const content = responses[200]?.content ?? {}
@@ -62,6 +64,7 @@ ${samples(get)}
 ${exampleResponses(content)}
 </div>
 </div>
+${rowFields(get, document)}
 ${responseTable(responses)}
 </details>`
   })
@@ -70,18 +73,6 @@ ${responseTable(responses)}
 
 const PLACES = ['path', 'query', 'header']
 const byPlace = (a: Parameter, b: Parameter) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)
-
-export const lastPart = (path: string): string => path.slice(path.lastIndexOf('/') + 1)
-
-export function typeOf({ $ref, type, format, anyOf, items }: TSchema): string {
-  if ($ref !== undefined) return `<a href="#${lastPart($ref)}">${lastPart($ref)}</a>`
-  if (anyOf) return anyOf.map(typeOf).join(' or ')
-  if (items) return `list of ${typeOf(items)}`
-  return [type ?? '']
-    .flat()
-    .map((name) => (name !== 'null' && format ? `${name} (${format})` : name))
-    .join(' or ')
-}
 
 /** Renders a label and its description. Browsers keep nothing of the field, because tokens are secret. */
 function row(id: string, name: string, about: string, description: string, control: string) {
@@ -125,6 +116,19 @@ function accept(id: string, mediaTypes: string[]) {
   const options = mediaTypes.map((type) => `<option value="${type}">${TYPE_TEXTS[type]}</option>`)
   const control = `<select name="Accept" data-in="header">${options.join('')}</select>`
   return row(`${id}.Accept`, 'Accept', 'header', 'Format of the response.', control)
+}
+
+/** Describes the fields of a row beside the operation, and those of its other schemas when a reader opens them. */
+function rowFields(operation: Operation, document: PageDocument): string {
+  const { schemas } = document.components
+  const own = schemasOf(operation, document)
+  const list = schemas[own[0] ?? ''] as TSchema
+  const row = lastPart((list.items ?? list.properties.items.items).$ref)
+  const others = own.filter((name) => name !== row)
+  const details = others.map(
+    (name) => `<details><summary>${name}</summary>${schemaSection(name, schemas, 5)}</details>`,
+  )
+  return `<div class="fields">${schemaSection(row, schemas, 4, ' <small>fields of a row</small>')}${details.join('\n')}</div>`
 }
 
 function samples({ 'x-codeSamples': all }: Operation) {

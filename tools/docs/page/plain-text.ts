@@ -1,22 +1,29 @@
 /** Renders /docs.md, the page /docs for programs that read Markdown, for `npm run docs:renew`. */
 import type { TSchema } from '@sinclair/typebox'
+import { lastPart } from './fields.ts'
 import type { PageDocument } from './operations.ts'
-import { lastPart } from './operations.ts'
 
 /** The committed file, which the service serves. */
 export const PLAIN_PAGE = new URL('../../../src/http/docs-page/docs.md', import.meta.url)
 
 /** Sections that a program which calls the API does not need. */
-const LEFT_OUT = ['Generated clients', 'Clients', 'Compatibility']
+const LEFT_OUT = ['Generated clients', 'Clients', 'Compatibility', 'Changelog']
 
 /** Samples that repeat one in another language. */
-const REPEATED_SAMPLE = /^Java 17 or later.*?\n```\n\n/ms
+const REPEATED_SAMPLE = /^(?:Java 17|Node\.js 20) or later.*?\n```\n\n/gms
+
+/** Section of an error: its code, status, cause and remedy. */
+const ERROR_SECTION =
+  /^### (`\w+`)\n\n\*\*(\d+) .*\n\n\*\*Cause:\*\* (.*)\n\n\*\*Remedy:\*\* (.*)\n\n?/gm
 
 /** @param json the OpenAPI document of a service without settings of its own */
 export function renderPlainPage(json: string): string {
   const document = JSON.parse(json) as PageDocument
   const { title, version, description } = document.info
-  const sections = description.replace(REPEATED_SAMPLE, '').split(/^(?=## )/m)
+  const sections = description
+    .replace(REPEATED_SAMPLE, '')
+    .replace(ERROR_SECTION, '- $1 ($2): $3 $4\n')
+    .split(/^(?=## )/m)
   const [introduction = '', ...others] = sections.filter(
     (section) => !LEFT_OUT.some((name) => section.startsWith(`## ${name}\n`)),
   )
@@ -73,7 +80,9 @@ function typeList({ enum: values, 'x-enum-descriptions': meanings = [] }: TSchem
     .join(', ')
 }
 
-function typeOf({ $ref, type, format, anyOf, items }: TSchema): string {
+function typeOf({ $ref, type, format, anyOf, items, enum: values }: TSchema): string {
+  // The section of the error codes has those.
+  if (type === 'string' && values && !values.includes('internal_error')) return values.join(' | ')
   if ($ref !== undefined) return lastPart($ref)
   if (items) return `[${typeOf(items)}]`
   if (anyOf) {

@@ -1,17 +1,12 @@
 /** Renders the page /docs from the OpenAPI document, for `npm run docs:renew`. */
 import { readFile } from 'node:fs/promises'
-import type { TSchema } from '@sinclair/typebox'
 import { PLACEHOLDER } from '../../../src/http/openapi/code-samples.js'
 import { parseExactly } from '../../../src/http/openapi/examples.ts'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
+import { errorParts } from './errors.ts'
+import { schemaSection, schemasOf, shownSchemas } from './fields.ts'
 import { breakable, codeBlock, escapeHtml, heading, markdown } from './markdown.ts'
-import {
-  lastPart,
-  type PageDocument,
-  type Response,
-  renderOperations,
-  typeOf,
-} from './operations.ts'
+import { type PageDocument, type Response, renderOperations } from './operations.ts'
 
 /** The committed page, which the service serves. */
 export const PAGE = new URL('../../../src/http/docs-page/index.html', import.meta.url)
@@ -33,7 +28,7 @@ export async function renderPage(json: string): Promise<string> {
     heading(2, 'operations', 'Operations'),
     '<noscript><p>Requests, search and copy buttons need JavaScript.</p></noscript>',
     renderOperations(document),
-    markdown.parse(description.slice(firstSection)),
+    withExamples(markdown.parse(description.slice(firstSection)) as string, document),
     fields(document),
   ].join('\n')
   const parts: Record<string, string> = {
@@ -95,6 +90,13 @@ function firstResponse({ content }: Response): string {
   ].join('\n')
 }
 
+/** Adds to the section of each error its example, and the operations that return it. */
+const withExamples = (html: string, document: PageDocument) =>
+  html.replace(ERROR_SECTION, (section, code) => section + errorParts(code, document))
+
+/** Heading and text of an error: its code has `_`, which no other heading has. */
+const ERROR_SECTION = /<h3 id="([a-z]+(?:_[a-z]+)+)">.*?(?=<h[23] |$)/gs
+
 const breakNames = (table: string) => table.replace(/>\w+(?=<)/g, breakable)
 
 /** Lists the headings, and the operations, which have no link of their own. */
@@ -113,37 +115,16 @@ function navigation(content: string): string {
   return `<ul>${items.join('\n').replace(/>\w+(?=<)/g, breakable)}</ul>`
 }
 
-/** Describes the fields of every schema. Those of the exact media type have the same names. */
-function fields({ components: { schemas } }: PageDocument): string {
-  const shown = Object.entries(schemas).filter(([name]) => !name.startsWith('Exact'))
-  const sections = shown.map(([name, { description, properties }]) => {
-    const rows = Object.entries<TSchema>(properties ?? {}).map(([field, schema]) => {
-      const referenced = schemas[nameOf(schema) ?? '']
-      const [text = ''] = (schema.description ?? referenced?.description ?? '').split('\n\n')
-      const cells = [`<code>${field}</code>`, typeOf(schema), markdown.parseInline(text)]
-      return `<tr id="${name}.${field}">${cells.map((cell) => `<td>${cell}</td>`).join('')}</tr>`
-    })
-    const head = '<thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead>'
-    const table = rows.length > 0 ? `<table>${head}<tbody>${rows.join('\n')}</tbody></table>` : ''
-    const codes = Object.values<TSchema>(properties ?? {}).map(codeTable)
-    return `${heading(3, name, name)}${markdown.parse(description ?? '')}${table}${codes.join('')}`
-  })
-  return `${heading(2, 'fields', 'Fields')}${sections.join('\n')}`
-}
-
-/** Describes the values of a field, each with an anchor. The codes of errors have sections of their own. */
-function codeTable({ enum: values = [], 'x-enum-descriptions': meanings = [] }: TSchema): string {
-  if (meanings.length === 0 || values.includes('internal_error')) return ''
-  const rows = values.map((value: string, index: number) => {
-    const meaning = markdown.parseInline(meanings[index])
-    return `<tr id="${value}"><td><code>${value}</code></td><td>${meaning}</td></tr>`
-  })
-  const head = '<thead><tr><th>Value</th><th>Meaning</th></tr></thead>'
-  return `<table>${head}<tbody>${rows.join('\n')}</tbody></table>`
-}
-
-function nameOf({ $ref, anyOf, items }: TSchema): string | undefined {
-  if ($ref !== undefined) return lastPart($ref)
-  const other = anyOf?.[0] ?? items
-  return other && nameOf(other)
+/** Describes the schemas of several operations. Those of one operation stand beside it. */
+function fields(document: PageDocument): string {
+  const { schemas } = document.components
+  const operations = Object.values(document.paths).map(({ get }) => get)
+  const own = operations.flatMap((operation) => schemasOf(operation, document))
+  const links = own.map((name) => `[${name}](#${name})`).join(', ')
+  const shared = shownSchemas(schemas).filter((name) => !own.includes(name))
+  return [
+    heading(2, 'fields', 'Fields'),
+    markdown.parse(`The fields of the rows are beside their operations: ${links}.`),
+    ...shared.map((name) => schemaSection(name, schemas, 3)),
+  ].join('\n')
 }
