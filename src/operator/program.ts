@@ -153,8 +153,8 @@ export function defineCommands(program: Command, run: (call: Call) => Promise<vo
     .addHelpText('after', REFRESH_FORMAT)
 }
 
-const LEFT_OUT = `A field that is left out is null, if it may be. Exception: completedAt, the past time when the user
-completed a transfer order, or null for not yet; left out, it is the time of the import.`
+const LEFT_OUT = `A missing field becomes null. Exception: completedAt of a transfer order, a past time. A missing completedAt becomes
+the time of the import; null means not completed.`
 
 const REFRESH_FORMAT = `A line is the refresh of one connection, and one transaction. A list that is absent stays:
   {"connection":"<id>",${lists.map(({ name }) => `"${listOf(name)}":[…]`).join()}}

@@ -38,7 +38,7 @@ export async function verifyRowCounts(db: Kysely<Tables>) {
 
 type PagedList = (typeof pagedLists)[number]
 
-/** Finds wrong change numbers: the change feed would skip these rows, or return them too early. */
+/** Finds wrong change numbers: clients that read changes would miss these rows, or get them too early. */
 function wrongNumbers({ table, idColumn: id }: PagedList) {
   const rows = sql.table(table)
   const removals = sql.table(`${table}_removal`)

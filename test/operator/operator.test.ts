@@ -412,7 +412,7 @@ t.test('import: names the fields that no row had', async (t) => {
     'valueDateHour',
     'originalValueDateHour',
   ])
-  const sentence = `No row has ${leftOut.length} of the fields: they are null. --json names them.`
+  const sentence = `Missing in every row, and stored as null: ${leftOut.length} fields (names: --json).`
   const count = 'Read 4 rows: 4 would be inserted, 0 would be updated, 0 are unchanged.'
   t.equal(
     (await importing('account-transactions', rows, '--dry-run')).stdout,
@@ -434,10 +434,11 @@ t.test('import: names the fields that no row had', async (t) => {
   const orders = 'transfer-orders'
   const [ofOrder, ...later] = fieldsWithout(TransferOrders, [order])
   t.equal(ofOrder, 'managementCompany')
+  const fields = later.length === 0 ? '1 field' : `${1 + later.length} fields`
   t.equal(
     (await importing(orders, order)).stdout,
     'Read 1 row: 1 inserted, 0 updated, 0 unchanged.\n' +
-      `No row has ${1 + later.length} of the fields: they are null. --json names them.\n`,
+      `Missing in every row, and stored as null: ${fields} (names: --json).\n`,
     'completedAt is not null where it is left out',
   )
   const nulls = [ofOrder, ...later].map((name) => `"${name}":null,`).join('')
@@ -564,7 +565,7 @@ t.test(
     const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
     t.match(
       orders.stdout,
-      /left out is null.* completedAt,.* null for not yet; left out, .* the time of the import/s,
+      /missing field becomes null.* completedAt .*the time of the import; null means not completed/s,
     )
     const { version } = JSON.parse(await readFile('package.json', 'utf8'))
     for (const option of ['--version', '-V']) {

@@ -100,7 +100,7 @@ t.test('all lists of a line: written, then unchanged; corrected, with every digi
   })
 })
 
-t.test('change feed: a copy follows refreshes', async (t) => {
+t.test('changes: a copy follows refreshes', async (t) => {
   const { get } = await startService(t, { databaseUrl: url })
   const { token, connection } = await addCaller(db)
   const read = async (since: string) =>

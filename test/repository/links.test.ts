@@ -40,6 +40,14 @@ const PARTS_OF_THE_PAGE = [
   'tools/docs/page/demo.md',
 ]
 
+/** Pages of release 1.0.0 that the changelog names. */
+const OF_RELEASE_1 = [
+  'docs/operations.md',
+  'docs/decisions.md',
+  'docs/growth.md',
+  'docs/compatibility.md',
+]
+
 /** A page that has moved has one line, with the new place. */
 const MOVED = /^Moved to .*\n$/
 
@@ -115,7 +123,7 @@ t.test('names: each page that a text names exists, with its heading', (t) => {
     // Names with a folder or in a sentence, such as docs/runbook.md#servicedown. Not https://host/page.md, and not the text of
     // a link.
     const names = read(path).matchAll(
-      /(?<![\w/.:*}$-])((?:\.{0,2}[\w-]+\/)*[\w-]+\.md)\b(?!\]\()(?:#([\w-]+)|(?: \(|, )"([^"\n]+)")?/g,
+      /(?<![\w/.:*}$-]|\]\()((?:\.{0,2}[\w-]+\/)*[\w-]+\.md)\b(?!\]\()(?:#([\w-]+)|(?: \(|, )"([^"\n]+)")?/g,
     )
     for (const [text, name = '', anchor, heading] of names) {
       if (isOther(path, name)) continue
@@ -126,14 +134,13 @@ t.test('names: each page that a text names exists, with its heading', (t) => {
       found += 1
     }
   }
-  t.ok(found > 300, `${found} names`)
+  t.ok(found > 150, `${found} names`)
   t.end()
 })
 
 /** True for names that are not those of a page: a route of the service, and pages of 1.0.0 in the changelog. */
 function isOther(path: string, name: string): boolean {
-  const isOfRelease =
-    path === 'CHANGELOG.md' && ['docs/operations.md', 'docs/decisions.md'].includes(name)
+  const isOfRelease = path === 'CHANGELOG.md' && OF_RELEASE_1.includes(name)
   return name === 'docs.md' || isOfRelease
 }
 

@@ -114,7 +114,7 @@ export async function checkRefreshes(t: Test, model: Model): Promise<void> {
     }
   }
 
-  /** Follows the change feed, as a client with a copy, until all is over. */
+  /** Reads the changes, as a client with a copy, until all is over. */
   const follow = async (path: string) => {
     const copy = new Map<string, string>()
     let cursor = 'start'

@@ -31,7 +31,7 @@ export async function run(context: Context, files: string[], flags: Flags, comma
   const written = `${inserted}${be} inserted, ${updated}${be} updated, ${unchanged}${are} unchanged`
   const rest = replace ? `, ${removed}${be} removed` : ''
   const done = read === 0 && removed === 0 ? 'the input has none' : written + rest
-  const missing = `\nNo row has ${leftOut.length} of the fields: they are null. --json names them.`
+  const missing = `\nMissing in every row, and stored as null: ${pluralize(leftOut.length, 'field')} (names: --json).`
   const text = `Read ${pluralize(read, 'row')}: ${done}.${leftOut.length > 0 ? missing : ''}`
   return { json: { ...counts, leftOut }, text }
 }

@@ -54,7 +54,7 @@ export interface RowType {
   table: string
   fields: Fields
   columns: Column[]
-  /** False for transfer orders, which have no change feed. */
+  /** False for transfer orders, which have no changes since a cursor. */
   hasChangeNumbers: boolean
   /** Identifies a row within its connection. */
   key: { field: string; column: string; index: number }
