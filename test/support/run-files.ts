@@ -25,6 +25,10 @@ const timeoutSeconds = 600
 /** Number of files that the summary names. */
 const slowest = 5
 
+// Each file has a time limit. tap's default would end this process 30 seconds after this import: on a busy machine, the
+// template of the tests takes longer.
+t.setTimeout(0)
+
 /**
  * Runs each file in its own process, some at the same time, as children of one tap test. tap's command would
  * compile TypeScript, which Node runs directly. It would also set NODE_OPTIONS, so that each process of a
@@ -35,8 +39,6 @@ export async function runFiles(
   env: NodeJS.ProcessEnv,
   { jobs, print, signal }: Options,
 ): Promise<Counts> {
-  // Each file has a time limit; tap's default would end this process after 30 seconds.
-  t.setTimeout(0)
   const all = new Test({ name: 'all', jobs, timeout: 0 })
   const ended: Base[] = []
   all.on('subtestEnd', (file) => {
