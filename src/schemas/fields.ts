@@ -47,7 +47,7 @@ export function Nullable<T extends TSchema>(
 }
 
 /** Writes text in Markdown, which reads `<token>` as a tag of HTML. */
-export const markdown = (text: string): string => text.replaceAll('<', '&lt;')
+const markdown = (text: string): string => text.replaceAll('<', '&lt;')
 
 /** String of a closed list: the keys of `entries`. The description ends in a table of them. */
 export function ClosedList<Value extends string, Entry>(

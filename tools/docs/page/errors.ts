@@ -2,7 +2,7 @@
 import { routeNotFoundExample } from '../../../src/http/openapi/examples.ts'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { codeBlock, markdown } from './markdown.ts'
-import type { PageDocument } from './operations.ts'
+import type { PageDocument } from './page-document.ts'
 
 /** Renders an error as the service sends it, and links to the operations that send it. */
 export function errorParts(code: string, { paths }: PageDocument): string {

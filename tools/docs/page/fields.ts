@@ -2,7 +2,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { heading, markdown } from './markdown.ts'
-import type { Operation, PageDocument } from './operations.ts'
+import type { Operation, PageDocument } from './page-document.ts'
 
 type Schemas = PageDocument['components']['schemas']
 

@@ -2,39 +2,9 @@ import type { TSchema } from '@sinclair/typebox'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { lastPart, schemaSection, schemasOf, typeOf } from './fields.ts'
 import { breakable, codeBlock, escapeHtml, markdown, pre } from './markdown.ts'
+import type { Operation, PageDocument, Parameter, Response } from './page-document.ts'
 
-type Parts<Part> = Record<string, Part>
-interface Parameter {
-  name: string
-  in: string
-  required?: boolean
-  description: string
-  schema: TSchema
-  example?: string
-}
-export interface Response {
-  description: string
-  headers?: Parts<{ description: string }>
-  content?: Parts<{ schema: TSchema; examples?: Parts<{ value: unknown }> }>
-}
-export interface Operation {
-  operationId: string
-  summary: string
-  description: string
-  parameters: Parameter[]
-  responses: Parts<Response>
-  'x-codeSamples': { label: string; source: string }[]
-}
-export interface PageDocument {
-  info: { title: string; version: string; description: string }
-  paths: Parts<{ get: Operation }>
-  components: {
-    schemas: Parts<TSchema>
-    securitySchemes: { appToken: { description: string } }
-  }
-}
-
-const TYPE_TEXTS: Parts<string> = {
+const TYPE_TEXTS: Record<string, string> = {
   [MEDIA_TYPES.json]: 'JSON',
   [MEDIA_TYPES.exactJson]: 'JSON, decimals as strings',
   [MEDIA_TYPES.ndjson]: 'NDJSON: all rows, one a line',

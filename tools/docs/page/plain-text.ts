@@ -1,7 +1,7 @@
 /** Renders /docs.md, the page /docs for programs that read Markdown, for `npm run docs:renew`. */
 import type { TSchema } from '@sinclair/typebox'
 import { lastPart } from './fields.ts'
-import type { PageDocument } from './operations.ts'
+import type { PageDocument } from './page-document.ts'
 
 /** The committed file, which the service serves. */
 export const PLAIN_PAGE = new URL('../../../src/http/docs-page/docs.md', import.meta.url)

@@ -6,7 +6,8 @@ import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
 import { errorParts } from './errors.ts'
 import { schemaSection, schemasOf, shownSchemas } from './fields.ts'
 import { breakable, codeBlock, escapeHtml, heading, markdown } from './markdown.ts'
-import { type PageDocument, type Response, renderOperations } from './operations.ts'
+import { renderOperations } from './operations.ts'
+import type { PageDocument, Response } from './page-document.ts'
 
 /** The committed page, which the service serves. */
 export const PAGE = new URL('../../../src/http/docs-page/index.html', import.meta.url)
