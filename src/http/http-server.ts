@@ -241,7 +241,7 @@ async function endSocket(
   socket.end(response, () => socket.destroy())
 }
 
-/** Closes new connections of an address that has its share: it could otherwise hold all, with or without a request. */
+/** Closes new connections of an address that has three quarters of them: it could otherwise hold all, also without requests. */
 export function shareSockets(server: Server, { tenants }: Limits): void {
   let open = 0
   server.on('connection', (socket: Socket) => {

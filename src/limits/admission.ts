@@ -24,7 +24,7 @@ export class Admission {
   /**
    * Takes a permit. A request whose credentials are verified enters again, as its caller.
    * @param callerKey identity of the credentials
-   * @throws ProblemError 503 if the tenant has its share
+   * @throws ProblemError 503 if the tenant uses all that one may have
    */
   enter(ip: string, callerKey?: string): void {
     // The client may have left while its credentials were verified.

@@ -1,7 +1,7 @@
 import { problem } from '../schemas/problem.ts'
 import { mayTake, type Tenant } from './tenants.ts'
 
-/** Maximum number of requests in flight. One tenant has a share of them. */
+/** Maximum number of requests in flight. One tenant may use only a part of them. */
 export class RequestLimit {
   readonly maximum: number
   #inFlight = 0
@@ -14,7 +14,7 @@ export class RequestLimit {
     return this.#inFlight
   }
 
-  /** Admits a request of a tenant. @throws ProblemError 503 if the tenant has its share */
+  /** Admits a request of a tenant. @throws ProblemError 503 if the tenant uses all that one may have */
   admit(tenant: Tenant): Permit {
     if (!mayTake(1, tenant.requests, this.maximum - this.#inFlight)) {
       const detail = 'Too many requests are in flight. Try again soon.'

@@ -12,7 +12,7 @@ interface Waiting {
 }
 
 /**
- * Turns of the event loop, in which large responses write their chunks: one chunk in a turn. So small responses need not
+ * Iterations of the event loop in which large responses write their chunks: one chunk in each, so that small responses need not
  * wait for many chunks, and a tenant with many large responses does not slow those of the others.
  */
 export class WritingTurns {

@@ -33,7 +33,7 @@ export interface PoolOptions {
 
 /** Maximum number of reads in flight on a session: PostgreSQL runs them one after the other. */
 const DEPTH = 8
-/** Average number of reads in flight on a session. More would only wait in PostgreSQL's sockets, out of turn. */
+/** Average number of reads in flight on a session. More would only wait in PostgreSQL's sockets, where the order of the apps is not kept. */
 const READS_PER_SESSION = 2
 /** Rows from which on a response shows how long the rows of a tenant are. */
 const MEASURED_ROWS = 100
