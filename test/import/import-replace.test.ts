@@ -61,8 +61,9 @@ for (const list of ['portfolio', 'account'] as const) {
     t.same(after.rows, ['0 2024-02-01', '1 2024-02-02', '2 2024-02-29', '4 2024-03-01'])
     t.not(after.etag, before.etag)
     const changes = (await get(`${connection[list]}?since=${nextCursor}`, { token })).json()
-    t.match(changes, { items: [{}, {}], removed: [uuid(3)], totalItems: 4, hasMore: false })
     t.equal(changes.items.length, 2)
+    t.same(changes.removed, [uuid(3)])
+    t.match(changes, { totalItems: 4, hasMore: false })
     t.same((await verifyRowCounts(db)).differences, [])
     t.same(await run(type, connection, input, { replace }), {
       ...expected,

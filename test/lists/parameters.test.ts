@@ -49,7 +49,8 @@ for (const list of listNames) {
 
   t.test(`400, ${list}: page is 0 to 2147483647 (contract 2)`, async (t) => {
     const response = await get(`${path}?limit=10000&page=2147483647`, { token })
-    t.match(response.json(), { page: 2147483647, items: [] })
+    t.equal(response.json().page, 2147483647)
+    t.same(response.json().items, [])
     for (const value of ['2147483648', '4294967296', '9'.repeat(400)]) {
       const beyond = await get(`${path}?page=${value}`, { token })
       const [error] = isProblem(t, beyond, 'invalid_request').errors ?? []

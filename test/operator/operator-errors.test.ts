@@ -160,7 +160,9 @@ t.test('connection to the database', async (t) => {
         t.equal(stdout, '')
         t.match(stderr, typeof sentence === 'string' ? `${sentence}\n` : sentence)
         const names = wrong.startsWith('mysql:') ? [] : [/^The database is \S+ on \S+\.$/]
-        t.match(stderr.trimEnd().split('\n').slice(1), names, stderr)
+        const rest = stderr.trimEnd().split('\n').slice(1)
+        t.equal(rest.length, names.length, stderr)
+        t.match(rest, names, stderr)
       }),
     )
   })
