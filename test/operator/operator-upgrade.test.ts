@@ -27,6 +27,16 @@ async function restoreRelease(t: Test): Promise<{ url: string; client: pg.Client
   return { url, client }
 }
 
+/** What a transaction of a writer locks before its rows. `$1` is its connection. */
+const ORDERS = [
+  // As the refresh.
+  'select from connection where id = $1 for no key update',
+  // As "Locks" in docs/writing.md says.
+  `lock table connection, portfolio_transaction, account_transaction, assets_transfer_order
+      in row exclusive mode;
+    select from connection where id = $1 for no key update`,
+]
+
 t.test('Database of 1.0.0: after `migrate`, each response has the same fields', async (t) => {
   const { url, client } = await restoreRelease(t)
   const versions = async () =>
@@ -140,9 +150,7 @@ t.test(
       )
       const { id } = rows[0]
       while (loading) {
-        // The connection first, as the import does.
-        await session.query('begin')
-        await session.query('select from connection where id = $1 for no key update', [id])
+        await session.query(`begin; ${ORDERS[number % ORDERS.length]}`.replaceAll('$1', id))
         await session.query(
           `insert into portfolio_transaction (connection_id, transaction_id, portfolio_id, type, operation_date_day)
             select $1, gen_random_uuid(), gen_random_uuid(), 'BUY', '2025-01-01'::date + n

@@ -30,8 +30,9 @@ const writers: Record<string, (client: pg.Client, id: string, round: number) => 
     'SQL statement': (client, id) => client.query(portfolio(id)),
     'SQL transaction in the documented order': async (client, id) => {
       await client.query('begin')
-      await client.query(`lock table portfolio_transaction, account_transaction, assets_transfer_order
-      in row exclusive mode`)
+      await client.query(`
+        lock table connection, portfolio_transaction, account_transaction, assets_transfer_order
+          in row exclusive mode`)
       await client.query(`select from connection where id = ${id} for no key update`)
       await client.query(account(id))
       await client.query(portfolio(id))
@@ -64,6 +65,7 @@ for (const [name, write] of Object.entries(writers)) {
     }
     writing = false
     await written
-    t.match(await verifyRowCounts(db), { differences: [], numbers: [] })
+    const { differences, numbers } = await verifyRowCounts(db)
+    t.same({ differences, numbers }, { differences: [], numbers: [] })
   })
 }
