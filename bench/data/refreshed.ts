@@ -6,7 +6,7 @@ import { copySql, copyWriter } from '../../src/operator/loading/import-rows.ts'
 import { parseJson } from '../../src/operator/loading/json.ts'
 import { Problems } from '../../src/operator/loading/problems.ts'
 import { rowParser } from '../../src/operator/loading/row-parser.ts'
-import { type List, type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
+import { type ListProperty, type RowType, rowTypes } from '../../src/operator/loading/row-types.ts'
 import { refreshLists } from './rows.ts'
 
 /** Connections whose rows are copied at once. */
@@ -57,7 +57,7 @@ async function copyRows(client: pg.ClientBase, type: RowType, ids: string[], fir
   function* text() {
     let lines = ''
     for (const index of ids.keys()) {
-      const lists: Partial<Record<List, object[]>> = refreshLists(first + index, 0)
+      const lists: Partial<Record<ListProperty, object[]>> = refreshLists(first + index, 0)
       for (const item of lists[type.list] ?? []) {
         const value = parseJson({ text: JSON.stringify(item) }, problems)
         const row = parser.parse(value)

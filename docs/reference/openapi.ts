@@ -568,28 +568,11 @@ export interface components {
             /** @description Errors of the query parameters, 20 at most; only with `invalid_request`. With more errors, `detail` has their number. */
             errors?: components["schemas"]["ParameterFault"][];
         };
-        /** @description One error of one query parameter. */
-        ParameterFault: {
-            /** @description Name of the query parameter, as in the request. */
-            parameter: string;
-            /**
-             * @description Rule that the parameter breaks, for programs. A later release may add values.
-             *
-             *     | Value | Meaning |
-             *     |---|---|
-             *     | `unknown_parameter` | No parameter has this name; `detail` lists the valid names |
-             *     | `repeated_parameter` | The request has the parameter more than once |
-             *     | `invalid_format` | The value is not in digits, or not an existing day, as the parameter requires |
-             *     | `out_of_range` | The value is below or above the limits of the parameter |
-             *     | `invalid_range` | `from` is after `to` |
-             *     | `invalid_cursor` | The value is not a cursor of this list and connection |
-             *     | `excluded_parameter` | The parameter cannot be used together with `since`, or in an export |
-             * @enum {string}
-             */
-            code: "unknown_parameter" | "repeated_parameter" | "invalid_format" | "out_of_range" | "invalid_range" | "invalid_cursor" | "excluded_parameter";
-            /** @description The rule in words, for people. */
-            detail: string;
-        };
+        /**
+         * Format: decimal
+         * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
+         */
+        Decimal: number;
         /**
          * @description Type of the movement, from a closed list. `+` adds `titles` to the position, `-` removes them. `=` does not change the position; `titles` is then its size. A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is resolved and the credential connects again, the same row has the correct type.
          *
@@ -626,6 +609,13 @@ export interface components {
          * @enum {string}
          */
         PortfolioTransactionType: "BUY" | "COMPENSATION" | "COUPON" | "DELISTING" | "DIVIDENDS" | "EXPIRATION" | "INHERITANCE_OR_DONATION_TRANSFER_IN" | "INHERITANCE_OR_DONATION_TRANSFER_OUT" | "ISIN_CHANGE_BUY" | "ISIN_CHANGE_SELL" | "MERGER_BUY" | "MERGER_SELL" | "OFF_MARKET_BUY" | "OFF_MARKET_SELL" | "PRODUCT_CHANGE_BUY" | "PRODUCT_CHANGE_SELL" | "RIGHTS_CONVERSION_BUY" | "RIGHTS_CONVERSION_SELL" | "RIGHTS_EXCLUSION" | "RIGHTS_ISSUE" | "SELL" | "SHARE_ISSUE_PREMIUM" | "SPINOFF" | "SPLIT_BUY" | "SPLIT_SELL" | "TRANSFER_IN" | "TRANSFER_OUT" | "UNKNOWN";
+        /** @description Amounts retained from a payment. Both are always present. */
+        RetentionDetail: {
+            /** @description Amount retained on the paying side. */
+            retentionFrom: components["schemas"]["Decimal"];
+            /** @description Amount retained on the receiving side. */
+            retentionTo: components["schemas"]["Decimal"];
+        };
         /**
          * @description Reason why the cash balance changed, from a closed list. A transaction that cannot be classified at first has the type `UNKNOWN`. When the cause is resolved and the credential connects again, the same row has the correct type.
          *
@@ -651,20 +641,6 @@ export interface components {
          * @enum {string}
          */
         AccountTransactionType: "COUPON" | "DEPOSIT" | "DIVIDENDS" | "DIVIDEND_RETENTION" | "DIVIDEND_RETENTION_REFUND" | "FEES" | "FEES_REFUND" | "FOREX_DEPOSIT" | "FOREX_WITHDRAWAL" | "GIFT" | "INTEREST" | "INTEREST_CHARGE" | "RETURN_ON_CAPITAL" | "TAXES" | "TAX_REFUND" | "WITHDRAWAL" | "UNKNOWN";
-        /** @description Amounts retained from a payment. Both are always present. */
-        RetentionDetail: {
-            /** @description Amount retained on the paying side. */
-            retentionFrom: components["schemas"]["Decimal"];
-            /** @description Amount retained on the receiving side. */
-            retentionTo: components["schemas"]["Decimal"];
-        };
-        /** @description Amounts retained from a payment. Both are always present. */
-        ExactRetentionDetail: {
-            /** @description Amount retained on the paying side. */
-            retentionFrom: components["schemas"]["ExactDecimal"];
-            /** @description Amount retained on the receiving side. */
-            retentionTo: components["schemas"]["ExactDecimal"];
-        };
         /** @description A company. Both members are always present. */
         Company: {
             /** @description Name of the company. */
@@ -674,14 +650,38 @@ export interface components {
         };
         /**
          * Format: decimal
-         * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. A binary float keeps about 16 digits: read these fields with a parser that supports decimals.
-         */
-        Decimal: number;
-        /**
-         * Format: decimal
          * @description Decimals are exact: they have the digits that the institution gave, with trailing zeros and without an exponent. A decimal has up to 38 digits before the point and 38 after it. It is a JSON string.
          */
         ExactDecimal: string;
+        /** @description Amounts retained from a payment. Both are always present. */
+        ExactRetentionDetail: {
+            /** @description Amount retained on the paying side. */
+            retentionFrom: components["schemas"]["ExactDecimal"];
+            /** @description Amount retained on the receiving side. */
+            retentionTo: components["schemas"]["ExactDecimal"];
+        };
+        /** @description One error of one query parameter. */
+        ParameterFault: {
+            /** @description Name of the query parameter, as in the request. */
+            parameter: string;
+            /**
+             * @description Rule that the parameter breaks, for programs. A later release may add values.
+             *
+             *     | Value | Meaning |
+             *     |---|---|
+             *     | `unknown_parameter` | No parameter has this name; `detail` lists the valid names |
+             *     | `repeated_parameter` | The request has the parameter more than once |
+             *     | `invalid_format` | The value is not in digits, or not an existing day, as the parameter requires |
+             *     | `out_of_range` | The value is below or above the limits of the parameter |
+             *     | `invalid_range` | `from` is after `to` |
+             *     | `invalid_cursor` | The value is not a cursor of this list and connection |
+             *     | `excluded_parameter` | The parameter cannot be used together with `since`, or in an export |
+             * @enum {string}
+             */
+            code: "unknown_parameter" | "repeated_parameter" | "invalid_format" | "out_of_range" | "invalid_range" | "invalid_cursor" | "excluded_parameter";
+            /** @description The rule in words, for people. */
+            detail: string;
+        };
     };
     responses: never;
     parameters: never;

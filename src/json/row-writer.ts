@@ -1,6 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
-import { type Column, columnsOf, exactDecimals } from '../schemas/fields.ts'
-import type { Format } from '../schemas/list.ts'
+import { type Column, columnsOf } from '../schemas/fields.ts'
+import type { Format, List } from '../schemas/list.ts'
 
 /** Writes rows of RawRows in one format, such as JSON objects. */
 export interface RowWriter {
@@ -18,13 +18,12 @@ export interface RowWriter {
 const MAX_TEMPLATES = 1_000
 
 /** Compiles a writer for each format. */
-export function rowWriters(item: TObject): Record<Format, RowWriter> {
-  const exact = exactDecimals(item)
+export function rowWriters({ item, exact }: List): Record<Format, RowWriter> {
   return {
     json: compileRowWriter(item, jsonTemplate('}'), { commas: true }),
-    exactJson: compileRowWriter(exact, jsonTemplate('}'), { commas: true }),
+    exactJson: compileRowWriter(exact.item, jsonTemplate('}'), { commas: true }),
     ndjson: compileRowWriter(item, jsonTemplate('}\n')),
-    exactNdjson: compileRowWriter(exact, jsonTemplate('}\n')),
+    exactNdjson: compileRowWriter(exact.item, jsonTemplate('}\n')),
     csv: compileRowWriter(item, csvTemplate, { header: csvHeader(item) }),
   }
 }

@@ -3,11 +3,11 @@ import { OperatorError } from '../operator-error.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
 import { findApp, missingApp, withoutTimeouts } from './database.ts'
-import { type List, rowTypes } from './loading/row-types.ts'
+import { type ListProperty, rowTypes } from './loading/row-types.ts'
 import { pluralize, showProgress } from './output.ts'
 
 /** Number of connections, and of rows of each list. */
-export type Counts = Record<'connections' | List, number>
+export type Counts = Record<'connections' | ListProperty, number>
 
 /** Counts the rows themselves: there are no row counts of transfer orders. */
 async function countRows(db: Kysely<Tables>, connectionIds: string[]): Promise<Counts> {

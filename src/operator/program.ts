@@ -2,7 +2,7 @@ import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isConnectionKey } from '../postgres/tokens.ts'
 import { lists } from '../schemas/lists.ts'
 import { type Action, accepting, nonEmpty, shortText } from './command.ts'
-import { listOf } from './loading/row-types.ts'
+import { propertyOf } from './loading/row-types.ts'
 
 /** A command with the arguments of the command line. */
 export interface Call {
@@ -157,7 +157,7 @@ const LEFT_OUT = `A missing field becomes null. Exception: completedAt of a tran
 the time of the import; null means not completed.`
 
 const REFRESH_FORMAT = `A line is the refresh of one connection, and one transaction. A list that is absent stays:
-  {"connection":"<id>",${lists.map(({ name }) => `"${listOf(name)}":[…]`).join()}}
+  {"connection":"<id>",${lists.map(({ name }) => `"${propertyOf(name)}":[…]`).join()}}
 "replace":{"from":"YYYY-MM-DD","to":"YYYY-MM-DD"} also removes the other rows in this range of these lists.
 The command prints a result after each commit. After a crash, continue at the first line without one.`
 

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
-import type { ListDefinition } from '../schemas/list.ts'
+import type { List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import { connectionOfApp, dataVersionOf, lookupColumns, totalOfAll } from './connection.ts'
 import { type Cursor, formatCursor } from './cursor.ts'
@@ -27,7 +27,7 @@ const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) |
 const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
 /** Reads the changes after a change number in one snapshot: rows in their latest state, and ids of removed rows. */
-export function changesQuery(list: ListDefinition): Query {
+export function changesQuery(list: List): Query {
   // Both lists of transactions have the columns that this query uses.
   const table = list.table as 'portfolio_transaction'
   return responseQuery({
@@ -64,7 +64,7 @@ export function changesQuery(list: ListDefinition): Query {
  */
 export async function readChanges(
   db: Database,
-  { table }: ListDefinition,
+  { table }: List,
   query: Query,
   request: ListRequest & { since: Cursor },
   known?: Found,
@@ -125,7 +125,7 @@ function nextPage(table: string) {
 }
 
 /** Selects the removed ids of the page that have no row again. For `=`, PostgreSQL would plan a scan of all rows. */
-function removed(list: ListDefinition) {
+function removed(list: List) {
   const { table } = list
   const id = sql.ref(columnOf(list.id))
   return sql`(

@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
 import { build, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
-import type { ListDefinition } from '../schemas/list.ts'
+import type { List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import type { Filters } from '../schemas/request.ts'
 import { changesQuery, readChanges } from './changes.ts'
@@ -20,7 +20,7 @@ import {
 import { lookupQuery, ofLookup, responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
-export function pagedList(list: ListDefinition): ListReader {
+export function pagedList(list: List): ListReader {
   const queries = { ...pageQueries(list), changes: changesQuery(list) }
   return {
     queries,
@@ -38,7 +38,7 @@ export function pagedList(list: ListDefinition): ListReader {
 type PageQueries = ReturnType<typeof pageQueries>
 
 /** Compiles one statement per type of page: setting up an unused plan node costs as much as running it. */
-function pageQueries(list: ListDefinition) {
+function pageQueries(list: List) {
   // Both lists of transactions have the columns that these queries use.
   const table = list.table as 'portfolio_transaction'
   // By effective day, then by hour (null last), then by id (contract 8).
@@ -85,7 +85,7 @@ function pageQueries(list: ListDefinition) {
 /** Reads a page with its total. Only a full first page needs a count: of another one, the rows are the total. */
 async function readPage(
   db: Database,
-  list: ListDefinition,
+  list: List,
   queries: PageQueries,
   request: ListRequest,
   known?: Found,
@@ -112,7 +112,7 @@ export const EXPORT_PAGE = 2_000
 /** Reads the first page, then the others while they are sent. No transaction is open between two reads. */
 async function exportRows(
   db: Database,
-  list: ListDefinition,
+  list: List,
   queries: PageQueries,
   request: ListRequest,
   known?: Found,

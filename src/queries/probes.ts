@@ -1,7 +1,7 @@
 import type { ListProbe } from '../postgres/readiness.ts'
 import { bind } from '../postgres/statements.ts'
 import { connectionKey } from '../postgres/tokens.ts'
-import type { ListDefinition } from '../schemas/list.ts'
+import type { List } from '../schemas/list.ts'
 import type { AuthMethod } from './connection.ts'
 import { p, type Values } from './parameters.ts'
 import type { ListReader } from './read.ts'
@@ -20,7 +20,7 @@ const NOBODY: Values = {
 const NO_PAGE = Object.fromEntries(Object.keys(p).map((name) => [name, null]))
 
 interface ReadList {
-  list: ListDefinition
+  list: List
   reader: ListReader
 }
 

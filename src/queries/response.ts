@@ -1,7 +1,7 @@
 import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { build, type CompiledStatement } from '../postgres/statements.ts'
 import { columnOf, columnsOf } from '../schemas/fields.ts'
-import type { ListDefinition } from '../schemas/list.ts'
+import type { List } from '../schemas/list.ts'
 import {
   type AuthMethod,
   compileForCallers,
@@ -41,7 +41,7 @@ export function ofLookup<T>(value: RawBuilder<T>): RawBuilder<T> {
 export function responseQuery(query: {
   title: string
   purpose: string
-  list: ListDefinition
+  list: List
   lookup: (method: AuthMethod) => Expression<LookupColumns>
   /** Columns of the lookup after LOOKUP_COLUMNS. */
   columns?: readonly string[]

@@ -1,13 +1,13 @@
 import { sql } from 'kysely'
 import { build } from '../postgres/statements.ts'
-import { DEFAULT_LIMIT, type ListDefinition } from '../schemas/list.ts'
+import { DEFAULT_LIMIT, type List } from '../schemas/list.ts'
 import { connectionOfApp, lookupColumns } from './connection.ts'
 import { p } from './parameters.ts'
 import { type ListReader, readRows } from './read.ts'
 import { responseQuery } from './response.ts'
 
 /** Reads all completed orders (section 4.3). If there are more than a small read may have, a large one follows. */
-export function completedOrders(list: ListDefinition): ListReader {
+export function completedOrders(list: List): ListReader {
   const all = responseQuery({
     title: list.table,
     purpose: 'Reads all completed orders, newest first.',

@@ -21,7 +21,7 @@ export const accountTransactions = list(AccountTransactions, pagedList(AccountTr
     params: ConnectionParams,
     querystring: PageQuery(maximumLimit),
     headers: RequestHeaders,
-    response: pageResponses(AccountTransactions.response),
+    response: pageResponses(AccountTransactions),
   }),
   rules: pageRules,
   formats: PAGE_FORMATS,

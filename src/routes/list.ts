@@ -21,13 +21,7 @@ import {
   type ListRequest,
   readLookup,
 } from '../queries/read.ts'
-import {
-  DEFAULT_LIMIT,
-  DEFAULT_PAGE,
-  EXPORTS,
-  type Format,
-  type ListDefinition,
-} from '../schemas/list.ts'
+import { DEFAULT_LIMIT, DEFAULT_PAGE, EXPORTS, type Format, type List } from '../schemas/list.ts'
 import { MAX_PARAMETER_ERRORS, type ParameterError, problem } from '../schemas/problem.ts'
 import {
   type ConnectionParams,
@@ -64,7 +58,7 @@ interface Endpoint {
 
 /** A list of the API: its rows in the database, what reads them, and its route. */
 export interface ListRoute {
-  list: ListDefinition
+  list: List
   reader: ListReader
   /** Path after /api/v1/queries. */
   url: string
@@ -72,9 +66,9 @@ export interface ListRoute {
 }
 
 /** Makes the route of a list. Its handler is the list of its checks, in the order of their statuses. */
-export function list(list: ListDefinition, listReader: ListReader, endpoint: Endpoint): ListRoute {
+export function list(list: List, listReader: ListReader, endpoint: Endpoint): ListRoute {
   const { name, table } = list
-  const writers = rowWriters(list.item)
+  const writers = rowWriters(list)
   const route: FastifyPluginAsyncTypebox<RouteOptions> = async (app, options) => {
     const { db, maximumLimit } = options
     const schema = endpoint.schema(maximumLimit)

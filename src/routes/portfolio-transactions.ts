@@ -21,7 +21,7 @@ export const portfolioTransactions = list(PortfolioTransactions, pagedList(Portf
     params: ConnectionParams,
     querystring: PageQuery(maximumLimit),
     headers: RequestHeaders,
-    response: pageResponses(PortfolioTransactions.response),
+    response: pageResponses(PortfolioTransactions),
   }),
   rules: pageRules,
   formats: PAGE_FORMATS,

@@ -18,7 +18,7 @@ export const transferOrders = list(TransferOrders, completedOrders(TransferOrder
     params: ConnectionParams,
     querystring: NoQuery,
     headers: RequestHeaders,
-    response: arrayResponses(TransferOrders.response),
+    response: arrayResponses(TransferOrders),
   }),
   rules: () => ({}),
   formats: ARRAY_FORMATS,

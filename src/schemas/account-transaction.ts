@@ -1,16 +1,17 @@
 import { type Static, Type } from '@sinclair/typebox'
 import {
   ClosedList,
-  DECIMAL_RULE,
   Decimal,
   Described,
-  PART,
+  decimalRule,
+  nameOf,
+  Reference,
   TransactionDates,
   TransactionTerms,
   UNKNOWN_TYPE,
   Uuid,
 } from './fields.ts'
-import { type ListDefinition, ListEnvelope } from './list.ts'
+import { type List, ListEnvelope } from './list.ts'
 
 /** The closed list of section 2.5: each type with its meaning. Each of them changes the balance. */
 export const AccountTransactionTypes = {
@@ -33,52 +34,59 @@ export const AccountTransactionTypes = {
   UNKNOWN: 'Not classified correctly so far',
 } as const
 
-export const AccountTransactionType = ClosedList(
+const AccountTransactionType = ClosedList(
   AccountTransactionTypes,
   String,
   `Reason why the cash balance changed, from a closed list. ${UNKNOWN_TYPE}`,
-  { [PART]: 'AccountTransactionType' },
+  { $id: 'AccountTransactionType' },
 )
-
-const { investment, ...costs } = TransactionTerms
 
 /** A movement of cash (section 2.3), with its fields in this order. */
-export const AccountTransaction = Type.Object(
-  {
-    movementId: Described(Uuid, 'Identifier, which does not change when a field is corrected.'),
-    accountId: Described(Uuid, 'Identifier of the account whose balance the transaction changes.'),
-    type: AccountTransactionType,
-    amount: Described(
-      Decimal,
-      'Change of the cash balance, in `currency`: positive for cash in, negative for cash out.',
-    ),
-    ...costs,
-    ...TransactionDates,
-    investment,
-  },
-  {
-    $id: 'AccountTransaction',
-    additionalProperties: false,
-    description:
-      'A movement of cash in one account. Every field is present; null means unknown. ' +
-      `Signs are the institution’s. ${DECIMAL_RULE}`,
-  },
-)
-export type AccountTransaction = Static<typeof AccountTransaction>
+function accountTransaction(exact: boolean) {
+  const { investment, ...costs } = TransactionTerms(exact)
+  return Type.Object(
+    {
+      movementId: Described(Uuid, 'Identifier, which does not change when a field is corrected.'),
+      accountId: Described(
+        Uuid,
+        'Identifier of the account whose balance the transaction changes.',
+      ),
+      type: Reference(AccountTransactionType),
+      amount: Described(
+        Decimal(exact),
+        'Change of the cash balance, in `currency`: positive for cash in, negative for cash out.',
+      ),
+      ...costs,
+      ...TransactionDates,
+      investment,
+    },
+    {
+      $id: nameOf('AccountTransaction', exact),
+      description:
+        'A movement of cash in one account. Every field is present; null means unknown. ' +
+        `Signs are the institution’s. ${decimalRule(exact)}`,
+    },
+  )
+}
 
-/** A page of account transactions (sections 2.1 and 4.2). */
-const AccountTransactionList = ListEnvelope(AccountTransaction, {
-  $id: 'AccountTransactionList',
-  description: 'One page of the account transactions of a connection.',
-})
+const item = accountTransaction(false)
+const exactItem = accountTransaction(true)
+export type AccountTransaction = Static<typeof item>
 
+const PAGE = 'One page of the account transactions of a connection.'
+
+/** Sections 2.1 and 4.2. */
 export const AccountTransactions = {
   name: 'account-transactions',
   table: 'account_transaction',
   id: 'movementId',
-  item: AccountTransaction,
-  response: AccountTransactionList,
+  item,
+  response: ListEnvelope(item, PAGE),
+  exact: {
+    item: exactItem,
+    response: ListEnvelope(exactItem, PAGE),
+  },
   dates: ['operationDateDay', 'valueDateDay'],
   hidden: {},
   hasChanges: true,
-} as const satisfies ListDefinition
+} as const satisfies List

@@ -1,11 +1,36 @@
 import { type Static, type TObject, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
 
-/** Keyword with the name of a part: fields copy its schema for the row writer. OpenAPI has references to it. */
-export const PART = 'x-part'
+/** Key of the schema that a reference stands for. JSON has no symbols, so the OpenAPI document has `$ref` alone. */
+const TARGET = Symbol('target')
 
-/** Refers to a schema by its `$id`, and has its type. The app registers the schema once. */
-export function Reference<T extends TSchema>({ $id }: T): TUnsafe<Static<T>> {
-  return Type.Unsafe<Static<T>>(Type.Ref(String($id)))
+type Referring = TSchema & { [TARGET]?: TSchema }
+
+/** Refers to a schema by its `$id`, and has its type. The OpenAPI document has the schema once. */
+export function Reference<T extends TSchema>(
+  target: T,
+  annotations: { description?: string } = {},
+): TUnsafe<Static<T>> {
+  const reference = Type.Ref(String(target.$id), annotations)
+  return Type.Unsafe<Static<T>>({ ...reference, [TARGET]: target })
+}
+
+/** Returns the schema that a reference stands for, also of one that allows null. Other schemas stand for themselves. */
+export function resolved(schema: Referring): TSchema {
+  return schema[TARGET] ?? schema
+}
+
+/** Returns schemas and all that they refer to, each once. */
+export function withReferences(schemas: readonly TSchema[]): TSchema[] {
+  const found = new Set(schemas)
+  // The loop also visits what it adds.
+  for (const schema of found) for (const target of targetsIn(schema)) found.add(target)
+  return [...found]
+}
+
+function targetsIn(part: unknown): TSchema[] {
+  if (typeof part !== 'object' || part === null) return []
+  const { [TARGET]: target } = part as Referring
+  return target === undefined ? Object.values(part).flatMap(targetsIn) : [target]
 }
 
 /** Maps a field to its column: `operationDateDay` to operation_date_day, `marketer.cif` to marketer_cif. */
@@ -17,33 +42,51 @@ export function columnOf(path: string): string {
 
 export interface Column {
   path: string
+  /** Without references. */
   schema: TSchema
+  nullable: boolean
   group?: { name: string; first: boolean; last: boolean }
 }
 
 /** Columns of an item, in the order of a SELECT and a response. An object has none, but each of its members. */
 export function columnsOf(item: TObject): Column[] {
-  return Object.entries(item.properties).flatMap(([name, schema]): Column[] => {
-    if (schema.properties === undefined) return [{ path: name, schema }]
+  return Object.entries(item.properties).flatMap(([name, property]): Column[] => {
+    const schema = resolved(property)
+    const nullable = isNullable(property)
+    if (schema.properties === undefined) return [{ path: name, schema, nullable }]
     const members = Object.entries<TSchema>(schema.properties)
     return members.map(([member, memberSchema], index) => ({
       path: `${name}.${member}`,
-      schema: memberSchema,
+      schema: resolved(memberSchema),
+      nullable,
       group: { name, first: index === 0, last: index === members.length - 1 },
     }))
   })
 }
 
-export function Described<T extends TSchema>(schema: T, description: string): T {
-  return { ...schema, description }
+/** Gives a field its description. */
+export function Described<T extends TSchema>(schema: T, description: string): TUnsafe<Static<T>> {
+  if (schema.$id !== undefined) return Reference(schema, { description })
+  return Type.Unsafe<Static<T>>({ ...schema, description })
 }
 
-/** Allows null for an unknown value (contract 10). The schema needs a `type`: a reference or a union has none. */
+/** Allows null for an unknown value (contract 10). */
 export function Nullable<T extends TSchema>(
   schema: T,
   description: string,
 ): TUnsafe<Static<T> | null> {
-  return Type.Unsafe<Static<T> | null>({ ...schema, description, type: [schema.type, 'null'] })
+  if (schema.$id === undefined)
+    return Type.Unsafe<Static<T> | null>({ ...schema, description, type: [schema.type, 'null'] })
+  return Type.Unsafe<Static<T> | null>({
+    anyOf: [Reference(schema), Type.Null()],
+    description,
+    [TARGET]: schema,
+  })
+}
+
+/** True if the schema is of `Nullable()`. */
+export function isNullable({ type, anyOf = [] }: TSchema): boolean {
+  return [type].flat().includes('null') || anyOf.some(isNullable)
 }
 
 /** Writes text in Markdown, which reads `<token>` as a tag of HTML. */
@@ -83,48 +126,41 @@ const LongText = Type.String({ maxLength: 10_000 })
 export const DECIMAL_INTEGER_DIGITS = 38
 export const DECIMAL_FRACTION_DIGITS = 38
 
-const DECIMAL_ADVICE =
+const NUMBER_ADVICE =
   'A binary float keeps about 16 digits: read these fields with a parser that supports decimals.'
 
-export const DECIMAL_RULE =
-  'Decimals are exact: they have the digits that the institution gave, with trailing zeros and ' +
-  `without an exponent. A decimal has up to ${DECIMAL_INTEGER_DIGITS} digits before the point ` +
-  `and ${DECIMAL_FRACTION_DIGITS} after it. ${DECIMAL_ADVICE}`
+/** Explains the decimals of a schema. @param exact true: they are JSON strings */
+export function decimalRule(exact: boolean): string {
+  return (
+    'Decimals are exact: they have the digits that the institution gave, with trailing zeros and ' +
+    `without an exponent. A decimal has up to ${DECIMAL_INTEGER_DIGITS} digits before the point ` +
+    `and ${DECIMAL_FRACTION_DIGITS} after it. ${exact ? 'It is a JSON string.' : NUMBER_ADVICE}`
+  )
+}
 
-/** An exact decimal (contract 11). It is a string of digits in this program. */
-export const Decimal = Type.Unsafe<string>({
-  [PART]: 'Decimal',
+const DecimalNumber = Type.Unsafe<string>({
+  $id: 'Decimal',
   type: 'number',
   format: 'decimal',
-  description: DECIMAL_RULE,
+  description: decimalRule(false),
 })
 
-const EXACT_DECIMAL = `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`
+const DecimalString = Type.Unsafe<string>({
+  $id: 'ExactDecimal',
+  type: 'string',
+  format: 'decimal',
+  description: decimalRule(true),
+  pattern: `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`,
+})
 
-/** Returns a schema with decimals as JSON strings, and with `Exact` before its names and those of its parts. */
-export function exactDecimals<T extends TSchema>(schema: T): T {
-  return withExactDecimals(schema) as T
+/** An exact decimal (contract 11). It is a string of digits in this program. @param exact true: a JSON string, too */
+export function Decimal(exact: boolean): TUnsafe<string> {
+  return exact ? DecimalString : DecimalNumber
 }
 
-function withExactDecimals(part: unknown): unknown {
-  if (typeof part === 'string') return part.replace(DECIMAL_ADVICE, 'It is a JSON string.')
-  if (Array.isArray(part)) return part.map(withExactDecimals)
-  if (typeof part !== 'object' || part === null) return part
-  const exact: Record<string, unknown> = {}
-  for (const [keyword, value] of Object.entries(part)) exact[keyword] = withExactDecimals(value)
-  for (const keyword of ['$id', '$ref'])
-    if (typeof exact[keyword] === 'string') exact[keyword] = `Exact${exact[keyword]}`
-  if (exact[PART] !== undefined && hasDecimals(part)) exact[PART] = `Exact${exact[PART]}`
-  if (exact.format === 'decimal') {
-    exact.type = exact.type === 'number' ? 'string' : ['string', 'null']
-    exact.pattern = EXACT_DECIMAL
-  }
-  return exact
-}
-
-function hasDecimals(part: unknown): boolean {
-  if (typeof part !== 'object' || part === null) return false
-  return ('format' in part && part.format === 'decimal') || Object.values(part).some(hasDecimals)
+/** Name of a schema that has decimals. */
+export function nameOf(name: string, exact: boolean): string {
+  return exact ? `Exact${name}` : name
 }
 
 // Without look-ahead, which many regular expression engines lack.
@@ -175,18 +211,26 @@ export const TransactionDates = {
 }
 
 /** Fields of both types of transaction on cost, currency and investment (sections 2.2 and 2.3). */
-export const TransactionTerms = {
-  exchangeRate: Nullable(
-    Decimal,
-    'Rate between two currencies. The divisor is not defined: compare the amounts before you convert.',
-  ),
-  commission: Nullable(Decimal, 'Charge, in `currency`. It is negative at some institutions.'),
-  taxes: Nullable(Decimal, 'Taxes, in `currency`. They are negative at some institutions.'),
-  currency: Nullable(
-    ShortText,
-    'Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence).',
-  ),
-  localCurrency: Nullable(ShortText, 'Second currency, for example that of the quoted price.'),
-  description: Nullable(LongText, 'Text of the institution, in its language.'),
-  investment: Nullable(Uuid, 'Identifier of the investment that the transaction concerns.'),
+export function TransactionTerms(exact: boolean) {
+  return {
+    exchangeRate: Nullable(
+      Decimal(exact),
+      'Rate between two currencies. The divisor is not defined: compare the amounts before you convert.',
+    ),
+    commission: Nullable(
+      Decimal(exact),
+      'Charge, in `currency`. It is negative at some institutions.',
+    ),
+    taxes: Nullable(
+      Decimal(exact),
+      'Taxes, in `currency`. They are negative at some institutions.',
+    ),
+    currency: Nullable(
+      ShortText,
+      'Currency of the amounts: usually ISO 4217, otherwise the institution’s code (GBX for pence).',
+    ),
+    localCurrency: Nullable(ShortText, 'Second currency, for example that of the quoted price.'),
+    description: Nullable(LongText, 'Text of the institution, in its language.'),
+    investment: Nullable(Uuid, 'Identifier of the investment that the transaction concerns.'),
+  }
 }

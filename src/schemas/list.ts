@@ -2,7 +2,7 @@ import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { EFFECTIVE_DATE, Reference, Uuid } from './fields.ts'
 
 /** A list of the API: its rows in the database, and the fields of a row. src/routes/ has its endpoint. */
-export interface ListDefinition {
+export interface List {
   /** Name of its exports, and of its rows in the commands of an operator. */
   name: string
   table: string
@@ -11,6 +11,11 @@ export interface ListDefinition {
   item: TObject
   /** Body of a response. */
   response: TSchema
+  /** The same with decimals as JSON strings. */
+  exact: {
+    item: TObject
+    response: TSchema
+  }
   /** Dates of a row, of which one must have a value. The first one with a value is the effective date. */
   dates: readonly string[]
   /** Fields that an operator writes, and that no response has. */
@@ -44,11 +49,13 @@ export const DEFAULT_PAGE = 0
 /** Largest `page` (contract 2). */
 export const MAXIMUM_PAGE = 2_147_483_647
 
+/** All items of a list, in one array (section 4.3, contract 8 and 15). */
+export function ListArray(item: TObject, description: string) {
+  return Type.Array(Reference(item), { $id: `${item.$id}List`, description })
+}
+
 /** One page of a list (section 2.1, contract 9). */
-export function ListEnvelope<Item extends TSchema>(
-  item: Item,
-  annotations: { $id: string; description: string },
-) {
+export function ListEnvelope(item: TObject, description: string) {
   return Type.Object(
     {
       items: Type.Array(Reference(item), {
@@ -101,6 +108,6 @@ export function ListEnvelope<Item extends TSchema>(
         }),
       ),
     },
-    { additionalProperties: false, ...annotations },
+    { $id: `${item.$id}List`, description },
   )
 }

@@ -1,17 +1,18 @@
 import { type Static, Type } from '@sinclair/typebox'
 import {
   ClosedList,
-  DECIMAL_RULE,
   Decimal,
   Described,
+  decimalRule,
   Nullable,
-  PART,
+  nameOf,
+  Reference,
   TransactionDates,
   TransactionTerms,
   UNKNOWN_TYPE,
   Uuid,
 } from './fields.ts'
-import { type ListDefinition, ListEnvelope } from './list.ts'
+import { type List, ListEnvelope } from './list.ts'
 
 /** Effect on the number of shares held; undefined if the specification does not define it. */
 type Impact = '+' | '-' | '=' | undefined
@@ -58,73 +59,90 @@ const impacts = Object.entries(PortfolioTransactionTypes).map(([type, [impact]])
   return [type, impact ?? null]
 })
 
-export const PortfolioTransactionType = ClosedList(
+const PortfolioTransactionType = ClosedList(
   PortfolioTransactionTypes,
   ([impact, meaning]) => (impact ? `(${impact}) ${meaning}` : meaning),
   'Type of the movement, from a closed list. `+` adds `titles` to the position, `-` removes them. ' +
     `\`=\` does not change the position; \`titles\` is then its size. ${UNKNOWN_TYPE}`,
-  { [PART]: 'PortfolioTransactionType', 'x-share-impact': Object.fromEntries(impacts) },
+  { $id: 'PortfolioTransactionType', 'x-share-impact': Object.fromEntries(impacts) },
 )
 
 /** Both members of a retention (section 2.2). */
-export const RetentionDetail = Type.Object(
-  {
-    retentionFrom: Described(Decimal, 'Amount retained on the paying side.'),
-    retentionTo: Described(Decimal, 'Amount retained on the receiving side.'),
-  },
-  {
-    [PART]: 'RetentionDetail',
-    additionalProperties: false,
-    description: 'Amounts retained from a payment. Both are always present.',
-  },
-)
-
-const { exchangeRate, investment, ...costs } = TransactionTerms
+function RetentionDetail(exact: boolean) {
+  return Type.Object(
+    {
+      retentionFrom: Described(Decimal(exact), 'Amount retained on the paying side.'),
+      retentionTo: Described(Decimal(exact), 'Amount retained on the receiving side.'),
+    },
+    {
+      $id: nameOf('RetentionDetail', exact),
+      description: 'Amounts retained from a payment. Both are always present.',
+    },
+  )
+}
 
 /** A movement of an investment (section 2.2), with its fields in this order. */
-export const PortfolioTransaction = Type.Object(
-  {
-    transactionId: Described(Uuid, 'Identifier, which does not change when a field is corrected.'),
-    portfolioId: Described(Uuid, 'Identifier of the portfolio that the transaction belongs to.'),
-    exchangeRate,
-    type: PortfolioTransactionType,
-    titles: Nullable(Decimal, 'Shares or other units, with fractions; see `type` for the effect.'),
-    amount: Nullable(Decimal, 'Money that the transaction moves, in `currency`.'),
-    amountBaseCurrency: Nullable(Decimal, 'The same amount in the base currency of the portfolio.'),
-    ...costs,
-    price: Nullable(Decimal, 'Price of one share or unit.'),
-    ...TransactionDates,
-    investment,
-    relatedTransaction: Nullable(
-      Uuid,
-      '`transactionId` of a transaction that belongs with it, such as the other side of a split.',
-    ),
-    retentionDetail: Nullable(RetentionDetail, 'Amounts retained from a payment: both, or null.'),
-  },
-  {
-    $id: 'PortfolioTransaction',
-    additionalProperties: false,
-    description:
-      'A movement of an investment in one portfolio. Every field is present; null means ' +
-      `unknown. ${DECIMAL_RULE} Signs are the institution’s. In the sample data all numbers are ` +
-      'positive; `type` defines the direction.',
-  },
-)
-export type PortfolioTransaction = Static<typeof PortfolioTransaction>
+function portfolioTransaction(exact: boolean) {
+  const { exchangeRate, investment, ...costs } = TransactionTerms(exact)
+  return Type.Object(
+    {
+      transactionId: Described(
+        Uuid,
+        'Identifier, which does not change when a field is corrected.',
+      ),
+      portfolioId: Described(Uuid, 'Identifier of the portfolio that the transaction belongs to.'),
+      exchangeRate,
+      type: Reference(PortfolioTransactionType),
+      titles: Nullable(
+        Decimal(exact),
+        'Shares or other units, with fractions; see `type` for the effect.',
+      ),
+      amount: Nullable(Decimal(exact), 'Money that the transaction moves, in `currency`.'),
+      amountBaseCurrency: Nullable(
+        Decimal(exact),
+        'The same amount in the base currency of the portfolio.',
+      ),
+      ...costs,
+      price: Nullable(Decimal(exact), 'Price of one share or unit.'),
+      ...TransactionDates,
+      investment,
+      relatedTransaction: Nullable(
+        Uuid,
+        '`transactionId` of a transaction that belongs with it, such as the other side of a split.',
+      ),
+      retentionDetail: Nullable(
+        RetentionDetail(exact),
+        'Amounts retained from a payment: both, or null.',
+      ),
+    },
+    {
+      $id: nameOf('PortfolioTransaction', exact),
+      description:
+        'A movement of an investment in one portfolio. Every field is present; null means ' +
+        `unknown. ${decimalRule(exact)} Signs are the institution’s. In the sample data all numbers are ` +
+        'positive; `type` defines the direction.',
+    },
+  )
+}
 
-/** A page of portfolio transactions (sections 2.1 and 4.1). */
-const PortfolioTransactionList = ListEnvelope(PortfolioTransaction, {
-  $id: 'PortfolioTransactionList',
-  description: 'One page of the portfolio transactions of a connection.',
-})
+const item = portfolioTransaction(false)
+const exactItem = portfolioTransaction(true)
+export type PortfolioTransaction = Static<typeof item>
 
+const PAGE = 'One page of the portfolio transactions of a connection.'
+
+/** Sections 2.1 and 4.1. */
 export const PortfolioTransactions = {
   name: 'portfolio-transactions',
   table: 'portfolio_transaction',
   id: 'transactionId',
-  item: PortfolioTransaction,
-  response: PortfolioTransactionList,
+  item,
+  response: ListEnvelope(item, PAGE),
+  exact: {
+    item: exactItem,
+    response: ListEnvelope(exactItem, PAGE),
+  },
   dates: ['operationDateDay', 'valueDateDay'],
   hidden: {},
   hasChanges: true,
-} as const satisfies ListDefinition
+} as const satisfies List

@@ -30,7 +30,6 @@ export const ParameterError = Type.Object(
   },
   {
     $id: 'ParameterFault',
-    additionalProperties: false,
     description: 'One error of one query parameter.',
   },
 )
@@ -230,7 +229,6 @@ export const Problem = Type.Object(
   },
   {
     $id: 'Problem',
-    additionalProperties: false,
     description: 'Reason of the error: one body for every error of every endpoint.',
   },
 )

@@ -1,6 +1,6 @@
 import { type TSchema, Type } from '@sinclair/typebox'
 import { Reference } from './fields.ts'
-import { MEDIA_TYPES } from './list.ts'
+import { type List, MEDIA_TYPES } from './list.ts'
 import { Problem } from './problem.ts'
 
 // A header is `required` if every response of its status has it.
@@ -182,11 +182,10 @@ const OTHERS = {
   503: error('The service is overloaded or has no database.', { 'Retry-After': RetryAfter }),
 }
 
-/** Refers to the list, and to the list with decimals as strings. */
-function jsonOf({ $id }: TSchema) {
+function jsonOf({ response, exact }: List) {
   return {
-    [MEDIA_TYPES.json]: { schema: Type.Ref(String($id)) },
-    [MEDIA_TYPES.exactJson]: { schema: Type.Ref(`Exact${$id}`) },
+    [MEDIA_TYPES.json]: { schema: Reference(response) },
+    [MEDIA_TYPES.exactJson]: { schema: Reference(exact.response) },
   }
 }
 
@@ -203,10 +202,10 @@ const Csv = Type.String({
 })
 
 /** Responses of a list with pages, changes and exports (sections 4.1 and 4.2). */
-export function pageResponses(list: TSchema) {
+export function pageResponses(list: List) {
   return {
     200: {
-      description: list.description,
+      description: list.response.description,
       headers: {
         ...ofData,
         Link,
@@ -227,10 +226,10 @@ export function pageResponses(list: TSchema) {
 }
 
 /** Responses of a list in one array (section 4.3). */
-export function arrayResponses(list: TSchema) {
+export function arrayResponses(list: List) {
   return {
     200: {
-      description: list.description,
+      description: list.response.description,
       headers: { ...ofData, 'Content-Encoding': ContentEncoding },
       content: jsonOf(list),
     },

@@ -1,72 +1,73 @@
 import { type Static, Type } from '@sinclair/typebox'
-import {
-  DECIMAL_RULE,
-  Decimal,
-  Described,
-  Nullable,
-  PART,
-  Reference,
-  ShortText,
-  Uuid,
-} from './fields.ts'
-import type { ListDefinition } from './list.ts'
+import { Decimal, Described, decimalRule, Nullable, nameOf, ShortText, Uuid } from './fields.ts'
+import { type List, ListArray } from './list.ts'
 
 /** A company with its two members (section 2.7). */
-export const Company = Type.Object(
+const Company = Type.Object(
   {
     name: Described(ShortText, 'Name of the company.'),
     cif: Described(ShortText, 'Tax identification code of the company.'),
   },
   {
-    [PART]: 'Company',
-    additionalProperties: false,
+    $id: 'Company',
     description: 'A company. Both members are always present.',
   },
 )
 
 /** An order to transfer assets that the user completed (section 2.7), with its fields in this order. */
-export const AssetsTransferOrder = Type.Object(
-  {
-    id: Described(Uuid, 'Identifier of the order.'),
-    portfolio: Nullable(ShortText, 'Portfolio of the assets, by its name or number in the order.'),
-    investment: Nullable(Uuid, 'Identifier of the investment to transfer.'),
-    name: Nullable(ShortText, 'Name of the asset to transfer.'),
-    isin: Nullable(ShortText, 'ISIN of the asset (ISO 6166).'),
-    currency: Nullable(ShortText, 'Currency of `amount`, usually an ISO 4217 code.'),
-    assetType: Nullable(
-      ShortText,
-      'Type of asset: STOCK, ETF, RIGHTS, FUND, PP, BOND or WARRANT. Others may follow.',
-    ),
-    titles: Nullable(Decimal, 'Number of shares or other units to transfer, with fractions.'),
-    amount: Nullable(Decimal, 'Value to transfer, in `currency`.'),
-    total: Nullable(Type.Boolean(), 'True for the whole position, false for a part of it.'),
-    marketer: Nullable(Company, 'Company that markets the asset.'),
-    managementCompany: Nullable(Company, 'Company that manages the asset.'),
-  },
-  {
-    $id: 'AssetsTransferOrder',
-    additionalProperties: false,
-    description:
-      'An order to transfer assets that the user completed. Every field is present; null means ' +
-      `unknown. ${DECIMAL_RULE}`,
-  },
-)
-export type AssetsTransferOrder = Static<typeof AssetsTransferOrder>
+function assetsTransferOrder(exact: boolean) {
+  return Type.Object(
+    {
+      id: Described(Uuid, 'Identifier of the order.'),
+      portfolio: Nullable(
+        ShortText,
+        'Portfolio of the assets, by its name or number in the order.',
+      ),
+      investment: Nullable(Uuid, 'Identifier of the investment to transfer.'),
+      name: Nullable(ShortText, 'Name of the asset to transfer.'),
+      isin: Nullable(ShortText, 'ISIN of the asset (ISO 6166).'),
+      currency: Nullable(ShortText, 'Currency of `amount`, usually an ISO 4217 code.'),
+      assetType: Nullable(
+        ShortText,
+        'Type of asset: STOCK, ETF, RIGHTS, FUND, PP, BOND or WARRANT. Others may follow.',
+      ),
+      titles: Nullable(
+        Decimal(exact),
+        'Number of shares or other units to transfer, with fractions.',
+      ),
+      amount: Nullable(Decimal(exact), 'Value to transfer, in `currency`.'),
+      total: Nullable(Type.Boolean(), 'True for the whole position, false for a part of it.'),
+      marketer: Nullable(Company, 'Company that markets the asset.'),
+      managementCompany: Nullable(Company, 'Company that manages the asset.'),
+    },
+    {
+      $id: nameOf('AssetsTransferOrder', exact),
+      description:
+        'An order to transfer assets that the user completed. Every field is present; null means ' +
+        `unknown. ${decimalRule(exact)}`,
+    },
+  )
+}
 
-/** Every completed order of a connection, newest first (section 4.3, contract 8 and 15). */
-const AssetsTransferOrderList = Type.Array(Reference(AssetsTransferOrder), {
-  $id: 'AssetsTransferOrderList',
-  description:
-    'All orders that the user completed for the connection, the latest first. Unfinished ' +
-    'orders are not included.',
-})
+const item = assetsTransferOrder(false)
+const exactItem = assetsTransferOrder(true)
+export type AssetsTransferOrder = Static<typeof item>
 
+const ALL =
+  'All orders that the user completed for the connection, the latest first. Unfinished ' +
+  'orders are not included.'
+
+/** Every completed order of a connection, newest first (section 4.3). */
 export const TransferOrders = {
   name: 'transfer-orders',
   table: 'assets_transfer_order',
   id: 'id',
-  item: AssetsTransferOrder,
-  response: AssetsTransferOrderList,
+  item,
+  response: ListArray(item, ALL),
+  exact: {
+    item: exactItem,
+    response: ListArray(exactItem, ALL),
+  },
   dates: [],
   hidden: {
     completedAt: Type.Unsafe<string | null>({
@@ -76,4 +77,4 @@ export const TransferOrders = {
     }),
   },
   hasChanges: false,
-} as const satisfies ListDefinition
+} as const satisfies List

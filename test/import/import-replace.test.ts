@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
-import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
+import type { ListName } from '../../src/operator/loading/row-types.ts'
 import { verifyRowCounts } from '../../src/operator/verify.ts'
 import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
 import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
@@ -94,7 +94,7 @@ t.test('transfer orders: those that the input lacks are removed', async (t) => {
 })
 
 t.test('more than half of the rows: removed only with yes', async (t) => {
-  const types: [RowTypeName, (id: number) => string][] = [
+  const types: [ListName, (id: number) => string][] = [
     ['portfolio-transactions', portfolioLine],
     ['transfer-orders', orderLine],
   ]

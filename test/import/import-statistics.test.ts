@@ -3,7 +3,7 @@ import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { deleteApp, deleteConnections, pruneCursors } from '../../src/operator/deletion.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
-import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
+import type { ListName } from '../../src/operator/loading/row-types.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { allNodes, type PlanNode } from '../postgres/plans/plan.ts'
 import { createDatabase, openPool } from '../support/database.ts'
@@ -51,7 +51,7 @@ async function openObserved(t: Test, analyzedRows?: number) {
     await pool.query(`alter table ${table} set (autovacuum_enabled = false)`)
   const appId = await addApp(db, { name: 'first' })
   const first = await addConnection(db, appId)
-  const load = (id: string, type: RowTypeName, text: string, replace?: { yes: true }) =>
+  const load = (id: string, type: ListName, text: string, replace?: { yes: true }) =>
     importRows(pool, {
       type,
       connectionId: id,
@@ -78,7 +78,7 @@ async function tablesOf(pool: pg.Pool): Promise<string[]> {
   return rows.map(({ name }) => name)
 }
 
-const types: [RowTypeName, (id: number) => string][] = [
+const types: [ListName, (id: number) => string][] = [
   ['portfolio-transactions', portfolioLine],
   ['account-transactions', accountLine],
   ['transfer-orders', orderLine],

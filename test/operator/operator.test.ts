@@ -8,7 +8,7 @@ import { table } from '../../src/operator/table.ts'
 import { databaseName } from '../../src/postgres/server-urls.ts'
 import { connectionKey, tokenHash } from '../../src/postgres/tokens.ts'
 import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
-import type { ListDefinition } from '../../src/schemas/list.ts'
+import type { List } from '../../src/schemas/list.ts'
 import { TransferOrders } from '../../src/schemas/transfer-order.ts'
 import { createDatabase } from '../support/database.ts'
 import { accountLine, orderLine, portfolioLine } from '../support/importing.ts'
@@ -386,7 +386,7 @@ t.test('Control and bidirectional characters: escaped in messages, text and JSON
 })
 
 /** Fields of a list that none of these rows has. */
-function fieldsWithout({ item }: ListDefinition, lines: string[]): string[] {
+function fieldsWithout({ item }: List, lines: string[]): string[] {
   const given = Object.assign({}, ...lines.map((line) => JSON.parse(line)))
   return Object.keys(item.properties).filter((name) => !Object.hasOwn(given, name))
 }

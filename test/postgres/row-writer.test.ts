@@ -8,10 +8,11 @@ import type { MemoryAccount } from '../../src/limits/memory-account.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
 import { connect } from '../../src/postgres/connect.ts'
 import { RawQuery, RawRows } from '../../src/postgres/wire/query.ts'
-import { AccountTransaction } from '../../src/schemas/account-transaction.ts'
-import type { Format } from '../../src/schemas/list.ts'
-import { PortfolioTransaction } from '../../src/schemas/portfolio-transaction.ts'
-import { AssetsTransferOrder } from '../../src/schemas/transfer-order.ts'
+import { AccountTransactions } from '../../src/schemas/account-transaction.ts'
+import { isNullable, resolved } from '../../src/schemas/fields.ts'
+import type { Format, List } from '../../src/schemas/list.ts'
+import { lists } from '../../src/schemas/lists.ts'
+import { PortfolioTransactions } from '../../src/schemas/portfolio-transaction.ts'
 import { anyText } from '../support/awkward-rows.ts'
 import { accountOf, createDatabase, openClient } from '../support/database.ts'
 import { countNumbers, parseExact, unquoteDecimals } from '../support/exact-json.ts'
@@ -27,11 +28,6 @@ const plain = await openClient(t, url)
 const client = await connect({ url, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false })
 t.teardown(() => client.end())
 
-const schemas: Record<string, TObject> = {
-  PortfolioTransaction,
-  AccountTransaction,
-  AssetsTransferOrder,
-}
 /** Columns of the lookup, which the writer skips. */
 const SKIPPED = 2
 const FRAME = { opening: '{"items":[', closing: '],"limit":1000}' }
@@ -60,7 +56,14 @@ const day = fc
   .map((date) => date.toISOString().slice(0, 10))
 
 const typesOf = (schema: TSchema) => [schema.type].flat()
-const isNullable = (schema: TSchema) => typesOf(schema).includes('null')
+
+/** The members of an object schema, without references. */
+const membersOf = ({ properties }: TObject) =>
+  Object.entries<TSchema>(properties).map(([name, property]) => ({
+    name,
+    schema: resolved(property),
+    nullable: isNullable(property),
+  }))
 
 function arbitraryOf(schema: TSchema): fc.Arbitrary<string | boolean> {
   if (schema.enum) return fc.constantFrom(...schema.enum)
@@ -71,32 +74,29 @@ function arbitraryOf(schema: TSchema): fc.Arbitrary<string | boolean> {
 }
 
 /** The columns of a row by their names, such as `marketer.cif`. A member is null with its object. */
-function rowOf(item: TObject, withNulls = true): fc.Arbitrary<Row> {
-  const members = Object.entries<TSchema>(item.properties).map(([name, schema]) => {
+function rowOf({ item }: List, withNulls = true): fc.Arbitrary<Row> {
+  const members = membersOf(item).map(({ name, schema, nullable }) => {
     const columns: fc.Arbitrary<Row> = schema.properties
-      ? fc.record(prefixed(name, schema.properties))
+      ? fc.record(prefixed(name, schema as TObject))
       : fc.record({ [name]: arbitraryOf(schema) })
     const nulls = { [name]: null }
-    return withNulls && isNullable(schema) ? fc.oneof(fc.constant(nulls), columns) : columns
+    return withNulls && nullable ? fc.oneof(fc.constant(nulls), columns) : columns
   })
   return fc.tuple(...members).map((parts) => Object.assign({}, ...parts))
 }
 
-const prefixed = (name: string, properties: Record<string, TSchema>) =>
+const prefixed = (name: string, object: TObject) =>
   Object.fromEntries(
-    Object.entries(properties).map(([member, schema]) => [
-      `${name}.${member}`,
-      arbitraryOf(schema),
-    ]),
+    membersOf(object).map((member) => [`${name}.${member.name}`, arbitraryOf(member.schema)]),
   )
 
 /** A SELECT of rows that are given as JSON, with the types of the service's columns. */
 function selectOf(item: TObject): string {
-  const columns = Object.entries<TSchema>(item.properties).flatMap(([name, schema]) =>
+  const columns = membersOf(item).flatMap(({ name, schema }) =>
     schema.properties
-      ? Object.entries<TSchema>(schema.properties).map(([member, inner]) => ({
-          name: `${name}.${member}`,
-          schema: inner,
+      ? membersOf(schema as TObject).map((member) => ({
+          name: `${name}.${member.name}`,
+          schema: member.schema,
         }))
       : [{ name, schema }],
   )
@@ -126,7 +126,7 @@ async function readRaw(item: TObject, rows: Row[], memory?: MemoryAccount) {
 }
 
 /** The items that the response must have. A number is its digits. */
-async function readPlain(item: TObject, rows: Row[]): Promise<unknown[]> {
+async function readPlain({ item }: List, rows: Row[]): Promise<unknown[]> {
   const types = { getTypeParser: () => (field: string) => field }
   const query = { text: selectOf(item), values: [JSON.stringify(rows)], rowMode: 'array' as const }
   const result = await plain.query<Field[]>({ ...query, types: types as pg.CustomTypesConfig })
@@ -135,7 +135,7 @@ async function readPlain(item: TObject, rows: Row[]): Promise<unknown[]> {
 
 /** Takes the fields of the row from the front, in the order of the schema. */
 function itemOf(item: TObject, fields: Field[]): unknown {
-  const members = Object.entries<TSchema>(item.properties).map(([name, schema]) => {
+  const members = membersOf(item).map(({ name, schema }) => {
     if (schema.properties === undefined) return [name, valueFrom(schema, fields.shift())]
     const isNull = fields[0] === null
     const inner = itemOf(schema as TObject, fields)
@@ -168,10 +168,10 @@ interface WriteOptions {
 }
 
 /** Writes rows as a response. A chunk that has not left the process is read later. */
-async function write(item: TObject, rows: Row[], options: WriteOptions = {}): Promise<string> {
+async function write(list: List, rows: Row[], options: WriteOptions = {}): Promise<string> {
   const { account = accountOf(limits), format = 'json', leaves } = options
-  const raw = await readRaw(item, rows, account)
-  const body = bodyOf(raw, rowWriters(item)[format], FRAME, writingOf(account))
+  const raw = await readRaw(list.item, rows, account)
+  const body = bodyOf(raw, rowWriters(list)[format], FRAME, writingOf(account))
   const sent: Buffer[] = []
   const kept: Buffer[] = []
   const send = () => sent.push(...kept.splice(0).map((chunk) => Buffer.from(chunk)))
@@ -194,11 +194,13 @@ function sameItems(json: string, expected: unknown[]): void {
   }
 }
 
-for (const [name, item] of Object.entries(schemas)) {
+for (const list of lists) {
+  const { name, item } = list
+
   t.test(`${name}: any row is written as plain pg reads it`, async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(rowOf(item), { maxLength: 30 }), async (rows) =>
-        sameItems(await write(item, rows), await readPlain(item, rows)),
+      fc.asyncProperty(fc.array(rowOf(list), { maxLength: 30 }), async (rows) =>
+        sameItems(await write(list, rows), await readPlain(list, rows)),
       ),
       { numRuns: runs(60) },
     )
@@ -206,38 +208,36 @@ for (const [name, item] of Object.entries(schemas)) {
 
   t.test(`${name}: exact decimals are the default bytes in quotes`, async () => {
     await fc.assert(
-      fc.asyncProperty(fc.array(rowOf(item), { maxLength: 30 }), async (rows) => {
-        const exact = await write(item, rows, { format: 'exactJson' })
+      fc.asyncProperty(fc.array(rowOf(list), { maxLength: 30 }), async (rows) => {
+        const exact = await write(list, rows, { format: 'exactJson' })
         if (countNumbers(exact) > 0) throw new Error(`a decimal without quotes: ${exact}`)
-        if (unquoteDecimals(exact) !== (await write(item, rows))) throw new Error(exact)
+        if (unquoteDecimals(exact) !== (await write(list, rows))) throw new Error(exact)
       }),
       { numRuns: runs(60) },
     )
   })
 
   t.test(`${name}: every field alone is null, and every field alone is not`, async (t) => {
-    const [full] = fc.sample(rowOf(item, false), 1) as [Row]
-    const nullable = Object.entries<TSchema>(item.properties).filter(([, schema]) =>
-      isNullable(schema),
-    )
+    const [full] = fc.sample(rowOf(list, false), 1) as [Row]
+    const nullable = membersOf(item).filter((member) => member.nullable)
     const without = (names: string[]) =>
       Object.fromEntries(
         Object.entries(full).filter(([column]) => !names.includes(column.split('.')[0] as string)),
       )
-    const names = nullable.map(([field]) => field)
+    const names = nullable.map((member) => member.name)
     const rows = [
       full,
       without(names),
       ...names.map((field) => without([field])),
       ...names.map((field) => without(names.filter((other) => other !== field))),
     ]
-    sameItems(await write(item, rows), await readPlain(item, rows))
+    sameItems(await write(list, rows), await readPlain(list, rows))
     t.equal(rows.length, 2 + 2 * names.length)
   })
 }
 
 t.test('every ASCII character: the same text, and escaped where JSON demands it', async (t) => {
-  const [row] = fc.sample(rowOf(AccountTransaction), 1) as [Row]
+  const [row] = fc.sample(rowOf(AccountTransactions), 1) as [Row]
   const ascii = Array.from({ length: 127 }, (_, code) => String.fromCharCode(code + 1))
   // The writer reads text in words, so each character is at each place of a word.
   const texts = ascii.flatMap((each) => [
@@ -248,14 +248,14 @@ t.test('every ASCII character: the same text, and escaped where JSON demands it'
     `abcd${each}`,
   ])
   const rows = texts.map((description) => ({ ...row, description }))
-  const json = await write(AccountTransaction, rows)
-  sameItems(json, await readPlain(AccountTransaction, rows))
+  const json = await write(AccountTransactions, rows)
+  sameItems(json, await readPlain(AccountTransactions, rows))
   for (const character of json) if (character < ' ') t.fail('a control character is not escaped')
   t.match(json, '"description":"\u007f"')
 })
 
 t.test('more sets of null columns than templates are kept: each row has its own', async () => {
-  const rows = fc.sample(rowOf(PortfolioTransaction), 1_500)
+  const rows = fc.sample(rowOf(PortfolioTransactions), 1_500)
   const sets = new Set(
     rows.map((row) =>
       Object.keys(row)
@@ -266,7 +266,10 @@ t.test('more sets of null columns than templates are kept: each row has its own'
   t.ok(sets.size > 1_000, `${sets.size} sets`)
   // The second half repeats the sets of the first, whose templates are gone.
   const twice = [...rows, ...rows]
-  sameItems(await write(PortfolioTransaction, twice), await readPlain(PortfolioTransaction, twice))
+  sameItems(
+    await write(PortfolioTransactions, twice),
+    await readPlain(PortfolioTransactions, twice),
+  )
 })
 
 /** Rows of any length around the size of a chunk (64 KiB). */
@@ -284,15 +287,15 @@ const longRows = fc
       Array.from({ length: times }, (_, n) => ({ ...fixed, description: unit.repeat(length) + n })),
     ),
   )
-const [fixed] = fc.sample(rowOf(AccountTransaction), 1) as [Row]
+const [fixed] = fc.sample(rowOf(AccountTransactions), 1) as [Row]
 
 t.test('long texts: the same items, also if some chunks leave later', async () => {
   await fc.assert(
     fc.asyncProperty(longRows, fc.array(fc.boolean()), async (rows, pattern) => {
       let chunks = 0
       const leaves = () => pattern[chunks++ % pattern.length] ?? true
-      const json = await write(AccountTransaction, rows, { leaves })
-      sameItems(json, await readPlain(AccountTransaction, rows))
+      const json = await write(AccountTransactions, rows, { leaves })
+      sameItems(json, await readPlain(AccountTransactions, rows))
     }),
     { numRuns: runs(40) },
   )
@@ -302,11 +305,11 @@ t.test('long texts: the same items, also if some chunks leave later', async () =
 t.test('a long end, such as that of many removed rows: not every row takes a chunk', async (t) => {
   const rows = Array.from({ length: 1_000 }, () => ({ ...fixed, description: 'x'.repeat(1_200) }))
   const account = accountOf(limits)
-  const raw = await readRaw(AccountTransaction, rows, account)
+  const raw = await readRaw(AccountTransactions.item, rows, account)
   const closing = `],"removed":["${'x'.repeat(200_000)}"],"limit":1000}`
   const body = bodyOf(
     raw,
-    rowWriters(AccountTransaction).json,
+    rowWriters(AccountTransactions).json,
     { ...FRAME, closing },
     writingOf(account),
   )
@@ -314,21 +317,21 @@ t.test('a long end, such as that of many removed rows: not every row takes a chu
   if (!Buffer.isBuffer(body)) for await (const chunk of body(() => false)) chunks.push(chunk)
   account.close(true)
   t.ok(chunks.length > 10 && chunks.length < 100, `${chunks.length} chunks`)
-  sameItems(Buffer.concat(chunks).toString(), await readPlain(AccountTransaction, rows))
+  sameItems(Buffer.concat(chunks).toString(), await readPlain(AccountTransactions, rows))
 })
 
 t.test('a small memory: rows are rejected as a whole, and the memory is free again', async (t) => {
   // One tenant has 300,000 bytes: less than all rows need, and more than 20 rows and their blocks.
   const small = new Limits(1, 400_000)
   const rows = Array.from({ length: 50 }, () => ({ ...fixed, description: 'x'.repeat(9_000) }))
-  const expected = await readPlain(AccountTransaction, rows)
+  const expected = await readPlain(AccountTransactions, rows)
   const rejected = accountOf(small)
-  const raw = await readRaw(AccountTransaction, rows, rejected)
+  const raw = await readRaw(AccountTransactions.item, rows, rejected)
   t.match(raw.error, { code: 'response_too_large' })
   rejected.close(true)
   t.equal(small.memory.used, 0)
   const few = rows.slice(0, 20)
   const account = accountOf(small)
-  sameItems(await write(AccountTransaction, few, { account }), expected.slice(0, 20))
+  sameItems(await write(AccountTransactions, few, { account }), expected.slice(0, 20))
   t.equal(small.memory.used, 0)
 })

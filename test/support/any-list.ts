@@ -1,10 +1,9 @@
 /** Rows and addresses of any list of the service, so that a test can go over all of them. */
 import { randomUUID } from 'node:crypto'
-import type { TSchema } from '@sinclair/typebox'
 import { type Kysely, sql } from 'kysely'
 import type { Tables } from '../../src/postgres/tables.ts'
 import type { ListRoute } from '../../src/routes/list.ts'
-import { columnOf, columnsOf } from '../../src/schemas/fields.ts'
+import { type Column, columnOf, columnsOf } from '../../src/schemas/fields.ts'
 
 type AnyList = ListRoute['list']
 
@@ -29,9 +28,9 @@ export async function addRows(
     where attrelid = ${list.table}::regclass and attnum > 0`.execute(db)
   for (const id of ids) {
     const row = new Map<string, string>([['connection_id', connection.id]])
-    for (const { path, schema } of columnsOf(list.item)) {
-      const value = valueOfField(schema)
-      if (value !== undefined) row.set(columnOf(path), value)
+    for (const column of columnsOf(list.item)) {
+      const value = valueOfField(column)
+      if (value !== undefined) row.set(columnOf(column.path), value)
     }
     for (const { name } of columns) {
       const value = OTHERS[name]
@@ -46,9 +45,10 @@ export async function addRows(
 }
 
 /** A value for a field that cannot be null, and for each day. */
-function valueOfField({ type, format, enum: values }: TSchema): string | undefined {
+function valueOfField({ schema, nullable }: Column): string | undefined {
+  const { format, enum: values } = schema
   if (format === 'date') return '2025-01-01'
-  if ([type].flat().includes('null')) return undefined
+  if (nullable) return undefined
   if (values) return values[0]
   if (format === 'uuid') return randomUUID()
   if (format === 'decimal') return '1'

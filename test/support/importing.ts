@@ -3,7 +3,7 @@ import type { Test } from 'tap'
 import { ImportRejected } from '../../src/operator/errors.ts'
 import { importRows } from '../../src/operator/loading/import-rows.ts'
 import type { RowCounts as LoadCounts, Replacement } from '../../src/operator/loading/merge.ts'
-import type { RowTypeName } from '../../src/operator/loading/row-types.ts'
+import type { ListName } from '../../src/operator/loading/row-types.ts'
 
 import type { FileFormat } from '../../src/operator/loading/source.ts'
 import { createDatabase, openPool } from './database.ts'
@@ -18,13 +18,13 @@ export interface Importing {
   newConnection(): Promise<{ id: string; token: string }>
   /** Imports the text as one file. */
   run(
-    type: RowTypeName,
+    type: ListName,
     connection: { id: string },
     text: string | Buffer,
     more?: More,
   ): Promise<LoadCounts & { read: number }>
   /** Imports an invalid text and returns its problems, as `line: field: reason`. */
-  problems(type: RowTypeName, text: string | Buffer, more?: More): Promise<string[]>
+  problems(type: ListName, text: string | Buffer, more?: More): Promise<string[]>
   /** Data version and row counts of a connection. */
   rowCounts(connection: { id: string }): Promise<RowCounts>
 }

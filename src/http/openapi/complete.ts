@@ -1,3 +1,4 @@
+import type { TSchema } from '@sinclair/typebox'
 import { type Examples, problemExamples } from './examples.ts'
 
 interface Header {
@@ -15,6 +16,23 @@ export interface Operation {
   operationId: string
   responses: Record<string, Response>
   'x-codeSamples'?: object[]
+}
+
+/** A schema of the document, with what is added to it. */
+export interface Schema {
+  properties?: Record<string, { description?: string }>
+}
+
+/** Adds the descriptions of fields that are references: the library drops them, because OpenAPI 3.0 forbids them. */
+export function describeReferences(
+  generated: Record<string, Schema>,
+  registered: readonly TSchema[],
+): void {
+  for (const { $id = '', properties = {} } of registered)
+    for (const [name, { $ref, description }] of Object.entries<TSchema>(properties)) {
+      const field = generated[$id]?.properties?.[name]
+      if (field && $ref !== undefined && description !== undefined) field.description = description
+    }
 }
 
 /** Adds to an operation what @fastify/swagger cannot write. @param examples of 200, by media type */

@@ -4,12 +4,12 @@ import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import packageJson from '../../../package.json' with { type: 'json' }
 import type { Config } from '../../config.ts'
+import { components } from '../../schemas/lists.ts'
 import { type ProblemCode, ProblemCodes, titleOf } from '../../schemas/problem.ts'
 import { memoryFile } from '../memory-file.ts'
 import { codeSamples, INSTALL, PLACEHOLDER } from './code-samples.js'
-import { completeOperation, type Operation } from './complete.ts'
+import { completeOperation, describeReferences, type Operation, type Schema } from './complete.ts'
 import { readExamples } from './examples.ts'
-import { nameParts } from './named-parts.ts'
 
 const GUIDE = new URL('guide.md', import.meta.url)
 
@@ -63,8 +63,8 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
     // What the library cannot write.
     transformObject: (generated) => {
       if (!('openapiObject' in generated)) throw new Error('The document is not OpenAPI 3.')
-      const { components = {}, paths = {} } = generated.openapiObject
-      components.schemas = nameParts(components.schemas ?? {})
+      const { components: { schemas = {} } = {}, paths = {} } = generated.openapiObject
+      describeReferences(schemas as Record<string, Schema>, components)
       for (const [path, item] of Object.entries(paths)) {
         const operation = item?.get as Operation
         completeOperation(operation, examples[operation.operationId] ?? {})

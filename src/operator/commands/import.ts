@@ -4,7 +4,7 @@ import type { Context } from '../command.ts'
 import { findConnection } from '../connections.ts'
 import { openInputs, shareOf } from '../inputs.ts'
 import { type ImportOptions, importRows } from '../loading/import-rows.ts'
-import type { RowTypeName } from '../loading/row-types.ts'
+import type { ListName } from '../loading/row-types.ts'
 import { isDay } from '../loading/rules.ts'
 import { pluralize, showProgress } from '../output.ts'
 
@@ -15,7 +15,7 @@ type Flags = Required<Pick<ImportOptions, 'format'>> &
 export async function run(context: Context, files: string[], flags: Flags, command: Command) {
   const { pool, signal } = context
   const { format, dryRun = false } = flags
-  const type = command.name() as RowTypeName
+  const type = command.name() as ListName
   const replace = replacementOf(flags)
   const sources = await openInputs(files)
   const { id: connectionId } = await findConnection(context, flags.connection, flags.app)

@@ -17,11 +17,11 @@ import {
 } from './merge.ts'
 import { Problems } from './problems.ts'
 import { type Row, type RowParser, rowParser } from './row-parser.ts'
-import { type RowType, type RowTypeName, rowTypes } from './row-types.ts'
+import { type ListName, type RowType, rowTypes } from './row-types.ts'
 import { type FileFormat, type Line, readLines, type Source, untilAbort } from './source.ts'
 
 export interface ImportOptions {
-  type: RowTypeName
+  type: ListName
   /** Id of the connection in the database, not its token. */
   connectionId: string
   sources: Source[]

@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { hasState, SqlState } from '../../postgres/failures.ts'
 import { pluralize } from '../output.ts'
-import { COMPLETION_ABSENT, type List, type RowType } from './row-types.ts'
+import { COMPLETION_ABSENT, type ListProperty, type RowType } from './row-types.ts'
 
 export interface RowCounts {
   inserted: number
@@ -156,7 +156,7 @@ export interface ListRows {
 }
 
 export class MergeRejected extends OperatorError {
-  readonly place: { list?: List; field?: string }
+  readonly place: { list?: ListProperty; field?: string }
 
   constructor(message: string, place: MergeRejected['place']) {
     super(message)

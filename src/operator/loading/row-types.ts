@@ -1,6 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { columnOf } from '../../schemas/fields.ts'
-import type { ListDefinition } from '../../schemas/list.ts'
+import { columnOf, isNullable, resolved } from '../../schemas/fields.ts'
+import type { List } from '../../schemas/list.ts'
 import { lists } from '../../schemas/lists.ts'
 import { formatOf, groupOf, type Rule } from './rules.ts'
 
@@ -30,10 +30,11 @@ function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
   for (const [name, property] of Object.entries<TSchema>(schema.properties)) {
     const path = prefix + name
     const index = columns.length
-    const members = property.properties && fieldsOf(property, columns, `${path}.`)
-    const { sqlType, rule: scalar } = formatOf(property)
+    const target = resolved(property)
+    const members = target.properties && fieldsOf(target, columns, `${path}.`)
+    const { sqlType, rule: scalar } = formatOf(target)
     if (!members) columns.push({ name: columnOf(path), member: name, sqlType })
-    const nullable = [property.type].flat().includes('null')
+    const nullable = isNullable(property)
     const rule = members ? groupOf([...members.keys()]) : scalar
     const absent = property.default ?? (nullable ? null : undefined)
     fields.set(name, { path, index, rule, members, nullable, absent })
@@ -42,7 +43,7 @@ function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
 }
 
 /** Name of a list in a line of a refresh, such as `portfolioTransactions`. */
-export type List = CamelCase<RowTypeName>
+export type ListProperty = CamelCase<ListName>
 
 type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}`
   ? `${First}${Capitalize<CamelCase<Rest>>}`
@@ -50,7 +51,7 @@ type CamelCase<Name extends string> = Name extends `${infer First}-${infer Rest}
 
 export interface RowType {
   noun: string
-  list: List
+  list: ListProperty
   table: string
   fields: Fields
   columns: Column[]
@@ -62,14 +63,14 @@ export interface RowType {
   dates: Field[]
 }
 
-function define(definition: ListDefinition): RowType {
+function define(definition: List): RowType {
   const { name, table, id, hasChanges, dates } = definition
   const columns: Column[] = []
   const fields = fieldsOf(writtenFields(definition), columns)
   const fieldOf = (name: string) => fields.get(name) as Field
   return {
     noun: nounOf(name),
-    list: listOf(name as RowTypeName),
+    list: propertyOf(name as ListName),
     table,
     fields,
     columns,
@@ -83,7 +84,7 @@ function define(definition: ListDefinition): RowType {
 export const COMPLETION_ABSENT = 'infinity'
 
 /** Returns the fields that an input may have: those of the API, and those that no response has. */
-function writtenFields({ item, hidden }: ListDefinition): TObject {
+function writtenFields({ item, hidden }: List): TObject {
   const fields = { ...item.properties }
   for (const [name, schema] of Object.entries(hidden))
     fields[name] = { ...schema, default: COMPLETION_ABSENT }
@@ -91,18 +92,18 @@ function writtenFields({ item, hidden }: ListDefinition): TObject {
 }
 
 /** Name of a list on the command line, such as `portfolio-transactions`. */
-export type RowTypeName = (typeof lists)[number]['name']
+export type ListName = (typeof lists)[number]['name']
 
 /** One row of a list, such as `portfolio transaction`. */
 function nounOf(name: string): string {
   return name.replaceAll('-', ' ').replace(/s$/, '')
 }
 
-export function listOf(name: RowTypeName): List {
-  return name.replaceAll(/-(.)/g, (_, letter) => letter.toUpperCase()) as List
+export function propertyOf(name: ListName): ListProperty {
+  return name.replaceAll(/-(.)/g, (_, letter) => letter.toUpperCase()) as ListProperty
 }
 
 /** Import types (sections 2.2, 2.3 and 2.7) by their name on the command line. */
 export const rowTypes = Object.fromEntries(
   lists.map((definition) => [definition.name, define(definition)]),
-) as Readonly<Record<RowTypeName, RowType>>
+) as Readonly<Record<ListName, RowType>>
