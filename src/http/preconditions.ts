@@ -1,17 +1,19 @@
 import { hash } from 'node:crypto'
 import { LruMap } from 'toad-cache'
+import type { Format, List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import { ENCODING_SUFFIX } from './compression.ts'
-
-/** Part of every ETag. A release that changes the bytes of a response increments it. */
-export const RESPONSE_REVISION = 1
 
 /** Names of recent representations: the connections of all apps share most of them. A digest costs more than a look-up. */
 const representations = new LruMap<string>(1_000)
 
 /** Names a list, format and query in an ETag. A digest of the connection token would allow offline guesses. */
-export function representationOf(...parts: unknown[]): string {
-  const text = `${RESPONSE_REVISION} ${parts.join(' ')}`
+export function representationOf(
+  { name, revision }: List,
+  format: Format,
+  query: unknown[],
+): string {
+  const text = [revision, name, format, ...query].join(' ')
   const known = representations.get(text)
   if (known !== undefined) return known
   const representation = hash('sha256', text, 'base64url').slice(0, 22)

@@ -106,7 +106,7 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
       const page = Number(query.page ?? DEFAULT_PAGE)
       const filters = filtersOf(query)
       const selected = [...Object.values(filters), limit, page, since]
-      const representation = representationOf(name, format, ...selected)
+      const representation = representationOf(list, format, selected)
       const known = knownVersions(headers['if-none-match'], representation)
       const preconditions = { version, known }
       let newest: Found | undefined

@@ -88,5 +88,6 @@ export const AccountTransactions = {
   },
   dates: ['operationDateDay', 'valueDateDay'],
   hidden: {},
+  revision: 1,
   hasChanges: true,
 } as const satisfies List

@@ -18,11 +18,16 @@ export interface List {
   }
   /** Dates of a row, of which one must have a value. The first one with a value is the effective date. */
   dates: readonly string[]
-  /** Fields that an operator writes, and that no response has. */
+  /** Fields that an operator writes, and that no response has. A time may have the default `NOW`. */
   hidden: Readonly<Record<string, TSchema>>
+  /** Part of every ETag. A release that changes the bytes of a response increments it. */
+  revision: number
   /** True if PostgreSQL numbers the changes of its rows, and counts the rows of each month. Pages and changes need both. */
   hasChanges: boolean
 }
+
+/** Default of a time that an operator leaves out: the time of the import, unless the row has one already. */
+export const NOW = 'now'
 
 /** Formats of a response, and their media types. `IEEE754Compatible` is OData's name for decimals as strings. */
 export const MEDIA_TYPES = {

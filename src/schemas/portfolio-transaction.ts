@@ -144,5 +144,6 @@ export const PortfolioTransactions = {
   },
   dates: ['operationDateDay', 'valueDateDay'],
   hidden: {},
+  revision: 1,
   hasChanges: true,
 } as const satisfies List

@@ -1,6 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Decimal, Described, decimalRule, Nullable, nameOf, ShortText, Uuid } from './fields.ts'
-import { type List, ListArray } from './list.ts'
+import { type List, ListArray, NOW } from './list.ts'
 
 /** A company with its two members (section 2.7). */
 const Company = Type.Object(
@@ -73,8 +73,10 @@ export const TransferOrders = {
     completedAt: Type.Unsafe<string | null>({
       type: ['string', 'null'],
       format: 'date-time',
+      default: NOW,
       description: 'Time when the user completed the order. Null: not completed yet.',
     }),
   },
+  revision: 1,
   hasChanges: false,
 } as const satisfies List

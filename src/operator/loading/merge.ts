@@ -3,7 +3,7 @@ import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { hasState, SqlState } from '../../postgres/failures.ts'
 import { pluralize } from '../output.ts'
-import { COMPLETION_ABSENT, type ListProperty, type RowType } from './row-types.ts'
+import { type Column, type ListProperty, type RowType, TIME_ABSENT } from './row-types.ts'
 
 export interface RowCounts {
   inserted: number
@@ -37,10 +37,11 @@ export const beginLoad = (replace: Replacement | undefined) => `
 /** Where rows come from: files, which COPY writes into a temporary table, or a line of JSON, which is one parameter. */
 type RowSource = 'file' | 'json'
 
-/** An order without `completedAt` is completed now, unless it has a time of completion already. */
-function newValue(column: string, known: string): string {
-  if (column !== 'completed_at') return `i.${column}`
-  return `case when i.completed_at = '${COMPLETION_ABSENT}' then coalesce(${known}, now()) else i.completed_at end`
+/** @param isPresent true if the list has the row already, as `t` */
+function newValue({ name, defaultsToNow }: Column, isPresent: boolean): string {
+  if (!defaultsToNow) return `i.${name}`
+  const known = isPresent ? `t.${name}` : 'null'
+  return `case when i.${name} = '${TIME_ABSENT}' then coalesce(${known}, now()) else i.${name} end`
 }
 
 /** 1.0 equals 1.00, but has another scale. */
@@ -77,8 +78,8 @@ export function mergeSql(type: RowType, from: string, source: RowSource) {
   const names = columns.map(({ name }) => name)
   const all = hasChangeNumbers ? [...names, 'change_number'] : names
   // The change number of a row: the version after the statement, and an ordinal (migration 0002).
-  const insert = (ordinal: string, rows: string, known = 'null') => {
-    const values = names.map((name) => newValue(name, known))
+  const insert = (ordinal: string, rows: string, { isPresent = false } = {}) => {
+    const values = columns.map((column) => newValue(column, isPresent))
     if (hasChangeNumbers) values.push(`$${next}::bigint << 31 | ${ordinal}`)
     return `
       insert into ${table} (connection_id, ${all})
@@ -94,8 +95,8 @@ export function mergeSql(type: RowType, from: string, source: RowSource) {
       select * from ${table} t where t.connection_id = $1 and t.${key.column} >= i.${key.column}
       order by t.${key.column} limit 1) t
     where t.${key.column} = i.${key.column}`
-  const differences = columns.map(({ name, sqlType }) =>
-    isDistinct(`t.${name}`, newValue(name, 't.completed_at'), sqlType),
+  const differences = columns.map((column) =>
+    isDistinct(`t.${column.name}`, newValue(column, true), column.sqlType),
   )
   const isChanged = `(${differences.join(' or ')})`
   // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
@@ -116,7 +117,7 @@ export function mergeSql(type: RowType, from: string, source: RowSource) {
     insertOthers: `${insertNew} ${isOtherRow}`,
     // Citus supports neither MERGE nor UPDATE from a temporary table.
     update: `
-      ${insert('i.line', `${presentRows} and ${isChanged}`, 't.completed_at')}
+      ${insert('i.line', `${presentRows} and ${isChanged}`, { isPresent: true })}
       on conflict (connection_id, ${key.column}) do update
       set ${all.map((column) => `${column} = excluded.${column}`)}`,
     countRemovals: `

@@ -1,6 +1,6 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
 import { columnOf, isNullable, resolved } from '../../schemas/fields.ts'
-import type { List } from '../../schemas/list.ts'
+import { type List, NOW } from '../../schemas/list.ts'
 import { lists } from '../../schemas/lists.ts'
 import { formatOf, groupOf, type Rule } from './rules.ts'
 
@@ -18,10 +18,12 @@ export interface Field {
 
 export type Fields = ReadonlyMap<string, Field>
 
-interface Column {
+export interface Column {
   name: string
   member: string
   sqlType: string
+  /** True if the value is the time of the import, unless the input or the row has one. */
+  defaultsToNow: boolean
 }
 
 /** Describes the members of an object schema. Appends their columns to `columns`. */
@@ -33,11 +35,14 @@ function fieldsOf(schema: TSchema, columns: Column[], prefix = ''): Fields {
     const target = resolved(property)
     const members = target.properties && fieldsOf(target, columns, `${path}.`)
     const { sqlType, rule: scalar } = formatOf(target)
-    if (!members) columns.push({ name: columnOf(path), member: name, sqlType })
+    const defaultsToNow = property.default === NOW
+    if (!members) columns.push({ name: columnOf(path), member: name, sqlType, defaultsToNow })
     const nullable = isNullable(property)
     const rule = members ? groupOf([...members.keys()]) : scalar
-    const absent = property.default ?? (nullable ? null : undefined)
-    fields.set(name, { path, index, rule, members, nullable, absent })
+    const field: Field = { path, index, rule, members, nullable, absent: undefined }
+    if (nullable) field.absent = null
+    if (defaultsToNow) field.absent = TIME_ABSENT
+    fields.set(name, field)
   }
   return fields
 }
@@ -80,15 +85,12 @@ function define(definition: List): RowType {
   }
 }
 
-/** Marks an order without `completedAt` among the rows. The input cannot contain `infinity`. */
-export const COMPLETION_ABSENT = 'infinity'
+/** Marks a row whose input has no value for a column that defaults to now. The input cannot contain `infinity`. */
+export const TIME_ABSENT = 'infinity'
 
 /** Returns the fields that an input may have: those of the API, and those that no response has. */
 function writtenFields({ item, hidden }: List): TObject {
-  const fields = { ...item.properties }
-  for (const [name, schema] of Object.entries(hidden))
-    fields[name] = { ...schema, default: COMPLETION_ABSENT }
-  return Type.Object(fields)
+  return Type.Object({ ...item.properties, ...hidden })
 }
 
 /** Name of a list on the command line, such as `portfolio-transactions`. */
