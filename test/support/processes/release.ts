@@ -10,7 +10,7 @@ export const thisRelease = join(import.meta.dirname, '../../..')
 export async function copyRelease(t: Test): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'release-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  for (const part of ['package.json', 'migrations', 'seeds', 'src'])
+  for (const part of ['package.json', 'operator', 'docs/reference', 'migrations', 'seeds', 'src'])
     await cp(join(thisRelease, part), join(folder, part), { recursive: true })
   await symlink(join(thisRelease, 'node_modules'), join(folder, 'node_modules'))
   return folder
