@@ -21,8 +21,7 @@ const LEFT_OUT = [
 const TEXTS = globSync(
   [
     '**/*.{md,ts,js,mjs,cjs,py,sql,yml,yaml,toml,txt,html,css,cfg,conf,service,timer,java}',
-    '{**/*.json,{deploy,.ci,.github}/**/*,Dockerfile,.env.example,deploy/demo.env,operator}',
-    '.{ci,github}/**/*',
+    '{**/*.json,{deploy,.ci,.github}/**/*,Dockerfile,.env.example,operator}',
   ],
   { exclude: LEFT_OUT, withFileTypes: true },
 )
