@@ -196,7 +196,7 @@ export function rejectConnect(app: FastifyInstance, limits: Limits): void {
   })
 }
 
-/** Sockets whose rejection waits for its turn. */
+/** Sockets whose rejection is delayed. */
 const waitingSockets = new WeakSet<Socket>()
 
 interface Rejected {
@@ -205,7 +205,7 @@ interface Rejected {
   state: ServiceState
 }
 
-/** Sends an error in its turn, and closes the socket. */
+/** Sends an error, after a delay if rejections are repeated, and closes the socket. */
 async function endSocket(
   app: FastifyInstance,
   { socket, limits, state }: Rejected,

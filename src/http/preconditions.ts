@@ -4,7 +4,7 @@ import type { Format, List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
 import { ENCODING_SUFFIX } from './compression.ts'
 
-/** Names of recent representations: the connections of all apps share most of them. A digest costs more than a look-up. */
+/** Names of recent representations: the connections of all apps share most of them. A digest costs more than a lookup in this map. */
 const representations = new LruMap<string>(1_000)
 
 /** Names a list, format and query in an ETag. A digest of the connection token would allow offline guesses. */

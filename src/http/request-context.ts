@@ -28,7 +28,7 @@ export interface ServiceState {
 declare module 'fastify' {
   interface FastifyInstance {
     state: ServiceState
-    /** Turns of large responses. */
+    /** Order in which large responses write their chunks. */
     writingTurns: WritingTurns
     /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void

@@ -7,7 +7,7 @@ const API = '/api/'
 const HEALTH = '/health/'
 
 /**
- * Has a page, the OpenAPI document and a health check wait for their turn, as rejections do: they need no credentials. The
+ * Delays the page, the OpenAPI document and health checks as repeated rejections, because they need no credentials. The
  * first 100 requests of an address do not wait. The error handler does the same for paths that do not exist.
  */
 export const turns = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {

@@ -21,7 +21,7 @@ const AT_ONCE = 1_048_576
 export interface Writing {
   memory: MemoryAccount
   turns: WritingTurns
-  /** Whose turns it takes. */
+  /** Tenant of the response: those of one tenant write one after the other. */
   tenant: Tenant
 }
 
@@ -40,7 +40,7 @@ export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, writing: 
   return whole
 }
 
-/** Writes rows in chunks, one a turn of the event loop. Reads the next rows when the last ones are sent. */
+/** Writes rows in chunks, one in an iteration of the event loop. Reads the next rows when the last ones are sent. */
 export function chunksOf(
   reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
@@ -55,7 +55,7 @@ export function chunksOf(
     for await (const rows of reads) {
       const chunks = writeChunks(rows, writer, frame, allocate)
       for (;;) {
-        // Node.js writes the last chunk to the socket after this turn.
+        // Node.js writes the last chunk to the socket after this iteration of the event loop.
         await turns.next(tenant)
         if (memory.isClosed) return
         const { value, done } = chunks.next()

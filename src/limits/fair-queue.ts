@@ -21,7 +21,7 @@ export class FairQueue<Item extends QueuedItem> {
   #length = 0
   readonly #lines = new Map<Tenant, Line<Item>>()
   readonly #used = new WeakMap<Tenant, number>()
-  /** Use of the tenant that was next most recently, before its turn. */
+  /** Use of the tenant that was served last, before this item. */
   #usedAtTurn = 0
 
   get length(): number {
@@ -44,7 +44,7 @@ export class FairQueue<Item extends QueuedItem> {
   }
 
   /**
-   * Takes the next item of the tenants that may have one more. A turn counts as the use of 1.
+   * Takes the next item of the tenants that may have one more. An item counts as the use of 1.
    * @param isFirst true for an item that goes before those of all tenants
    */
   take(
@@ -70,14 +70,14 @@ export class FairQueue<Item extends QueuedItem> {
     return item
   }
 
-  /** Counts what an item has used beyond its turn. */
+  /** Counts what an item has used beyond 1. */
   use(tenant: Tenant, more: number): void {
     this.#used.set(tenant, (this.#used.get(tenant) ?? 0) + more)
     const line = this.#lines.get(tenant)
     if (line) line.used += more
   }
 
-  /** Removes the items of which this is true. The others keep their turns. */
+  /** Removes the items of which this is true. The others keep their order. */
   takeIf(holds: (item: Item) => boolean): Item[] {
     const taken: Item[] = []
     for (const [tenant, line] of this.#lines) {

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { mayTake, type Tenant } from './tenants.ts'
 
-/** Turns of a tenant without a delay. After them, one more is free of delay every TENANT_INTERVAL_MS. */
+/** Rejections of a tenant without a delay. After them, one more is free of delay every TENANT_INTERVAL_MS. */
 const AT_ONCE = 100
-/** Time between two turns of a tenant that repeats its requests, and between two of all these tenants, in ms. */
+/** Time between two delayed rejections of a tenant, and between two of all tenants, in ms. */
 const TENANT_INTERVAL_MS = 50
 const INTERVAL_MS = 2
 /** Duration of a request after which its response does not wait, in ms. */

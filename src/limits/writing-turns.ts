@@ -1,7 +1,7 @@
 import { FairQueue } from './fair-queue.ts'
 import type { Tenant } from './tenants.ts'
 
-/** Pause before a turn within RECENT_MS of a small response, in ms. The next one would take twice as long. */
+/** Pause before a chunk, within RECENT_MS of a small response, in ms. Without it, small responses take twice as long. */
 const PAUSE_MS = 1
 const RECENT_MS = 50
 

@@ -10,10 +10,10 @@ const PROBES = new Tenant()
 export class Read {
   readonly statement: Statement
   readonly values: Parameter[]
-  /** Undefined for a probe, which waits for no turn. */
+  /** Undefined for a probe, which waits in no queue. */
   readonly reader: Reader | undefined
   readonly tenant: Tenant
-  /** True for a block of a response that has begun. It waits for its turn without a limit: a cut response is lost. */
+  /** True for a block of a response that has begun. It waits without a limit, because a cut response is lost. */
   readonly isContinued: boolean
   readonly askedAt = performance.now()
   /** Time of the last attempt, on performance.now()'s clock; 0 before the first one. */

@@ -56,7 +56,7 @@ export class Turns {
   /** @param ms time for which PostgreSQL worked on the read */
   ended(read: Read, ms: number): void {
     if (!this.#inFlight.delete(read)) return
-    // Its turn has counted as 1.
+    // It has counted as 1 when it was taken.
     if (this.#options.countsTime && ms > 1) this.#waiting.use(read.tenant, ms - 1)
   }
 
