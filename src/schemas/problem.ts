@@ -95,14 +95,13 @@ export const ProblemCodes = {
     detail: 'The request cannot be read.',
     cause:
       'The request has a body, not exactly one `Host`, or a URL that does not decode as UTF-8 or is too long.',
-    action: 'Correct the request. A retry does not help.',
+    action: 'Correct the request.',
   },
   response_too_large: {
     status: 400,
     detail: 'The response exceeds the memory of the service. Request it with a smaller `limit`.',
     cause: 'The rows of one page need more memory than the service has for one app.',
-    action:
-      'Request it with a smaller `limit`. A retry of the same request does not help, also without other requests.',
+    action: 'Request it with a smaller `limit`. A retry of the same request does not help.',
   },
   connection_not_found: {
     status: 404,

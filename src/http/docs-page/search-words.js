@@ -3,7 +3,7 @@
 /** Words that say nothing about the subject of a query. */
 export const STOP_WORDS = new Set(
   (
-    'a about all an and any are as at be been can do does for from get had has have how i if in is it its many ' +
+    'a about all an and any are as at be been between can different difference do does for from get had has have how i if in is it its many ' +
     'me much my no of on one or our should so that the their them there these this to was we what when where ' +
     'which who why will with without you your'
   ).split(' '),
@@ -11,10 +11,11 @@ export const STOP_WORDS = new Set(
 
 const GROUPS = [
   // Each line: words of readers = words of the page.
-  'auth, authentication, authorization, bearer, login, log in, signin, oauth, jwt, sso, oidc, api key, apikey, password, secret, unauthorized, forbidden = credentials',
+  'auth, authenticate, authentication, authorization, bearer, login, log in, signin, oauth, jwt, sso, oidc, api key, apikey, password, secret, unauthorized, forbidden, app token, connection token = credentials',
+  'rotate, rotation, renew, leak, leaked, compromised, stolen = credentials replace',
   'quick start, quickstart, getting started, hello world, tutorial, first call, example request = first request',
   'sdk, library, package, npm, pip, nodejs, node, java script = clients',
-  'changelog, release notes, news, whats new, history of changes = changelog',
+  'changelog, release notes, news, whats new, history of changes, last release, latest version, what changed = changelog',
   'timezone, time zone, utc, datetime, timestamp, local time = dates',
   'updated, update, often, poll, polling, interval, refresh, refreshed, stale, latest, fresh, delay, age = freshness',
   'all rows, all pages, all transactions = pagination exports',
@@ -26,7 +27,7 @@ const GROUPS = [
   'postman, insomnia, bruno, swagger, openapi, collection = openapi',
   'curl, shell, command line = first request',
   'excel, spreadsheet, download, bulk, dump, file, ndjson, jsonl, json lines, parquet = exports',
-  'uptime, status page, sla, health, downtime, availability = service_unavailable',
+  'uptime, status page, sla, health, down, downtime, outage, availability = service_unavailable',
   'contact, support, help, email, report a problem = support',
   'float, floating, precision, rounding, number, bignumber, bigdecimal = decimals',
   'fx, forex, conversion, base currency = currencies',
@@ -35,9 +36,18 @@ const GROUPS = [
   'timeout, slow, latency, long = timeouts',
   'webhook, notification, notify, push, callback, event = webhooks',
   'version, versioning, breaking, deprecated, deprecation, stable = compatibility',
-  'test data, test account, demo, sample data, playground, mock, fixture = sandbox',
+  'test data, test account, test token, try, demo, sample data, playground, mock, fixture = sandbox',
   'generator, generate, codegen, orval = generated clients',
-  'gzip, compression, brotli, zstd, speed, fast = performance',
+  'gzip, compress, compression, brotli, zstd, speed, fast, load, throughput, response time = performance',
+  'endpoint, route, resource, method, call = operations',
+  'post, put, patch, write, create = method_not_allowed',
+  'realised, realized, capital, profit, cost basis, fifo, tax report = gains',
+  'depot, custody, moved, move = transfer orders',
+  'security, stock, fund, etf, bond = investment',
+  'trade, purchase, sale, movement = transactions',
+  'january, february, april, june, july, august, september, october, november, december = dates',
+  'month, year, week, today, yesterday = dates',
+  'after, before, period, range, last days, date range = from dates',
   'fees, fee, charge, cost, broker fee = commission',
   'withholding, retention, withheld = retention',
   'shares, quantity, units, number of shares = titles',
@@ -46,7 +56,7 @@ const GROUPS = [
   'sort, sorting, order by, ordering = order',
   'filter, search, query, where = dates order filters',
   'position, positions, holdings, balance = positions',
-  'split, merger, spin off, corporate action = split',
+  'stock split, split, merger, spin off, corporate action = split',
 ]
 
 const stem = (word) => word.replace(/(?<=\w{3})(?:ies|es|s|ing|ed|e|y)$/, '')

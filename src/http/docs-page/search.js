@@ -34,7 +34,12 @@ function textOf(element) {
 function textBelow(heading) {
   const texts = []
   for (let next = heading.nextElementSibling; next; next = next.nextElementSibling) {
-    if (next.matches('h1, h2, h3, h4, h5, .operation, .fields')) break
+    if (next.matches('h1, h2, h3, h4, h5, .fields')) break
+    // An operation has an entry of its own. The heading above has its name.
+    if (next.matches('.operation')) {
+      texts.push(textOf(next.querySelector('summary')))
+      continue
+    }
     // Each field and each code has an entry.
     if (!next.querySelector('tr[id]')) texts.push(textOf(next))
   }

@@ -4,9 +4,14 @@ import { startSeededService } from '../../support/seeded-service.ts'
 import { launchChromium } from './chromium.ts'
 import { DESK, newDocsPage } from './docs-page.ts'
 
-/** Queries of app developers, and the sections that help. They were written down before the search was built. */
+/**
+ * A query, and the sections that help. They were written down before the search was built, and those with a reader by
+ * somebody who had only read the titles of the sections.
+ */
 interface Query {
   query: string
+  /** Who asks. */
+  reader?: string
   /** Ids of sections, or the last part of the id of a field. */
   expected: string[]
 }
