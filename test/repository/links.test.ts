@@ -14,7 +14,7 @@ const LEFT_OUT = [
   '**/package-lock.json',
   'docs/reference/**/*.json',
   'docs/reference/openapi.ts',
-  'test/support/released/*.{sql,json}',
+  'test/support/released/*.{sql,json,yml}',
 ]
 
 /** Texts with names of pages: documents, code, messages, alerts, manifests, units and scripts. */
