@@ -11,7 +11,7 @@ import {
 } from './drivers.ts'
 
 interface Line extends Access, CopyOptions {
-  method: 'copy' | 'read' | 'sync'
+  method: 'copy' | 'read' | 'sync' | 'orders'
   file: string
   name: string
   list: Reading
@@ -23,6 +23,7 @@ const driver = isBetterSqlite ? typescript(openBetterSqlite()) : typescript()
 
 function run({ method, file, name, list, cursor, ...access }: Line): Promise<unknown> {
   const { history, pages, killAt, failAt, now, ...rest } = access
+  if (method === 'orders') return driver.orders(rest)
   if (method === 'sync') return driver.sync(rest, list as ListName, cursor)
   if (method === 'read') return driver.read(file, name, list)
   return driver.copy(rest, file, name, { history, pages, killAt, failAt, now } as CopyOptions)
