@@ -28,6 +28,7 @@ const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdi
 const { createMcpHandler, createServer, InvestmentData } = await import(
   '../../clients/mcp/src/index.ts'
 )
+const { EFFECTS } = await import('../../clients/typescript/src/rows.ts')
 
 const ROOT = resolve('clients/mcp')
 const service = await startSeededService(t)
@@ -358,6 +359,135 @@ t.test('check_positions: the shares of expected.json, and the gap', async (t) =>
   t.same(gap.facts.positionsByStatus, { complete: 0, gap: 1, notVerifiable: 0 })
   t.equal((await ask('check_positions', { connection: 'gap', status: 'complete' })).facts.total, 0)
 })
+
+const yearOf = (row: ExportedRow) => dayOf(row).slice(0, 4)
+const hasType = (row: ExportedRow, ...types: string[]) => types.includes(String(row.type))
+
+/** Sums of a table by the key of each line, to compare them with `sums`. */
+const sumsOf = (rows: Record<string, string>[], field: string, keys: string[]) =>
+  Object.fromEntries(
+    rows
+      .filter((row) => row[field])
+      .map((row) => [keys.map((key) => row[key]).join(), units(row[field])]),
+  )
+
+t.test(
+  'five questions of a holder: calls and answers, with the figures of the export',
+  async (t) => {
+    const { client, ask } = await host(t, { depot: demo.large, fund: demo.gap })
+    const portfolio = await exported(demo.large, 'portfolio')
+    const account = await exported(demo.large, 'account')
+    const currencyOf = (row: ExportedRow) => row.currency ?? ''
+
+    /** Asks as an assistant does. Prints the exchange. */
+    const answerOf = async (question: string, tool: string, values: Arguments) => {
+      const result = await ask(tool, values)
+      t.comment(
+        `${question}\n${tool} ${JSON.stringify(values)}\n${result.text}\n${tokens(result.text)} tokens`,
+      )
+      t.ok(tokens(result.text) <= MAX_TOKENS, question)
+      return result
+    }
+
+    const dividends = await answerOf(
+      'What did I earn in dividends in 2025, net of tax?',
+      'summarize',
+      {
+        connection: 'depot',
+        list: 'account',
+        from: '2025-01-01',
+        to: '2025-12-31',
+        types: ['DIVIDENDS', 'DIVIDEND_RETENTION', 'DIVIDEND_RETENTION_REFUND'],
+        by: [],
+      },
+    )
+    const arrived = account.filter(
+      (row) =>
+        yearOf(row) === '2025' &&
+        hasType(row, 'DIVIDENDS', 'DIVIDEND_RETENTION', 'DIVIDEND_RETENTION_REFUND'),
+    )
+    t.ok(arrived.length > 0)
+    t.strictSame(
+      sumsOf(dividends.rows, 'amount', ['currency']),
+      sums(arrived, 'amount', currencyOf),
+    )
+    t.equal(dividends.facts.rows, arrived.length)
+    t.equal(dividends.facts.list, 'account')
+    t.equal(dividends.facts.truncated, false)
+
+    const year = yearOf(portfolio[0] ?? {})
+    const sales = await answerOf('What did I sell this year, and for how much?', 'summarize', {
+      connection: 'depot',
+      list: 'portfolio',
+      from: `${year}-01-01`,
+      types: ['SELL'],
+      by: ['investment', 'type'],
+    })
+    const sold = portfolio.filter((row) => yearOf(row) === year && hasType(row, 'SELL'))
+    t.ok(sold.length > 0)
+    for (const field of ['amount', 'titles', 'commission', 'taxes'])
+      t.strictSame(
+        sumsOf(sales.rows, field, ['investment', 'currency']),
+        sums(sold, field, (row) => `${row.investment?.slice(0, 8)},${currencyOf(row)}`),
+        field,
+      )
+    t.equal(sales.facts.rows, sold.length)
+
+    // A complete history begins with no shares, so the shares are the sum of all changes.
+    for (const connection of ['depot', 'fund'] as const) {
+      const checks = await answerOf('Is my history complete?', 'check_positions', { connection })
+      const rows = connection === 'depot' ? portfolio : await exported(demo.gap, 'portfolio')
+      const changes = rows.flatMap((row) => {
+        const effect = EFFECTS[row.type as keyof typeof EFFECTS]
+        const sign = effect === '+' ? '' : '-'
+        return effect === '+' || effect === '-' ? [{ ...row, titles: `${sign}${row.titles}` }] : []
+      })
+      const keyOf = (row: ExportedRow) =>
+        `${row.portfolioId?.slice(0, 8)},${row.investment?.slice(0, 8)}`
+      const shares = sums(changes, 'titles', keyOf)
+      for (const row of checks.rows) {
+        if (row.status !== 'complete') continue
+        const key = `${row.portfolio},${row.investment}`
+        t.equal(units(row.shares), shares[key], key)
+      }
+      const { complete, gap, notVerifiable } = checks.facts.positionsByStatus
+      t.equal(complete + gap + notVerifiable, new Set(rows.map(keyOf)).size)
+      if (connection === 'depot') t.ok(complete > 0)
+      else
+        t.match(checks.rows, [{ status: 'gap', gapDay: '2021-06-30', expected: '40', found: '0' }])
+    }
+
+    const gain = await answerOf('What gain did I realise?', 'summarize', {
+      connection: 'depot',
+      list: 'portfolio',
+      types: ['SELL'],
+      by: ['year'],
+    })
+    t.match(gain.facts.notes, [
+      'Amounts of outgoing types are proceeds, not gains: realised gains cannot be told.',
+    ])
+    const instructions = String(client.getInstructions())
+    t.match(instructions, /cannot learn here: realised gains.*what changed.*never estimate them/s)
+
+    const newest = new Date(`${dayOf(portfolio[0] ?? {})}T00:00:00Z`)
+    const lastWeek = new Date(newest.getTime() - 7 * 86_400_000).toISOString().slice(0, 10)
+    const changed = await answerOf('What changed since last week?', 'list_transactions', {
+      connection: 'depot',
+      list: 'portfolio',
+      from: lastWeek,
+      limit: 5,
+    })
+    t.match(changed.facts.note, /this is not what changed since then/)
+    t.equal(changed.facts.total, portfolio.filter((row) => dayOf(row) >= lastWeek).length)
+    const invented = await answerOf('What changed since last week?', 'list_transactions', {
+      connection: 'depot',
+      list: 'portfolio',
+      changedSince: lastWeek,
+    })
+    t.ok(invented.isError)
+    t.match(invented.text, /no argument has the name \["changedSince"\]/)
+  },
+)
 
 t.test('list_transfer_orders: those of the service', async (t) => {
   const { ask } = await host(t, demo)
