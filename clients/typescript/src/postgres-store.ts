@@ -103,9 +103,14 @@ export class PostgresStore<Client extends PostgresClient = PostgresClient>
     return this.#write(async (session) => {
       await session.expect(list, copy, since)
       const id = await session.save(list, copy, cursor, state)
-      const done = await session.differing(id, latestOf(upserts, removed))
-      await session.writeRows(id, done)
-      if (copy !== 'current') return countsOf([])
+      const latest = latestOf(upserts, removed)
+      if (copy === 'next') {
+        // Nobody reads it yet, so what it had before is not needed.
+        await session.writeRows(id, latest)
+        return countsOf([])
+      }
+      const done = await session.differing(id, latest)
+      await session.writeRows(id, new Map(done.map((change) => [change.id, change.after])))
       return session.report(list, cursor, done, this.#history, onChanges)
     })
   }
@@ -120,8 +125,10 @@ export class PostgresStore<Client extends PostgresClient = PostgresClient>
       const counts = { inserted: 0, updated: 0, removed: 0 }
       const isFirst = (await session.find(list, 'current')) === undefined
       const keep = this.#history && !isFirst
-      for await (const block of session.differences(list))
-        addCounts(counts, await session.report(list, cursor, block, keep, onChanges))
+      if (isFirst && onChanges === undefined) counts.inserted = await session.count(list, 'next')
+      else
+        for await (const block of session.differences(list))
+          addCounts(counts, await session.report(list, cursor, block, keep, onChanges))
       await session.delete(list, 'current')
       await session.rename(list)
       return counts
@@ -348,20 +355,21 @@ class Session<Client extends PostgresClient> {
     })
   }
 
-  async writeRows(copyId: number, changes: Change[]): Promise<void> {
-    const removed = changes.filter(({ after }) => after === null).map(({ id }) => id)
-    const written = changes.filter(({ after }) => after !== null)
+  /** Writes the last state of each row of a page; null for a removed row. */
+  async writeRows(copyId: number, latest: Map<string, string | null>): Promise<void> {
+    const removed = [...latest].filter(([, after]) => after === null)
+    const written = [...latest].filter(([, after]) => after !== null)
     if (removed.length > 0)
       await this.#client.query(
         `delete from ${this.#names.row} where copy_id = $1 and id = any($2::text[])`,
-        [copyId, removed],
+        [copyId, removed.map(([id]) => id)],
       )
     if (written.length > 0)
       await this.#client.query(
         `insert into ${this.#names.row} (copy_id, id, row)
           select $1::bigint, n.id, n.row from unnest($2::text[], $3::jsonb[]) as n (id, row)
           on conflict (copy_id, id) do update set row = excluded.row`,
-        [copyId, written.map(({ id }) => id), written.map(({ after }) => after)],
+        [copyId, written.map(([id]) => id), written.map(([, after]) => after)],
       )
   }
 

@@ -176,10 +176,13 @@ class _Session:
             state and text_of(state.refreshed_at),
         )
         copy_id = await self._id(list_, changes.copy)
-        done = await self._differing(copy_id, latest_of(changes))
-        await self._write_rows(copy_id, done)
-        if changes.copy != "current":
+        latest = latest_of(changes)
+        if changes.copy == "next":
+            # Nobody reads it yet, so what it had before is not needed.
+            await self._write_rows(copy_id, latest)
             return CopyCounts()
+        done = await self._differing(copy_id, latest)
+        await self._write_rows(copy_id, {id_: after for id_, _, after in done})
         return await self.report(list_, changes.cursor, done, keep, on_changes)
 
     async def _differing(
@@ -198,9 +201,11 @@ class _Session:
         changed = {id_: (before, after) for id_, before, after in found}
         return [(id_, *changed[id_]) for id_ in latest if id_ in changed]
 
-    async def _write_rows(self, copy_id: Optional[int], changes: List[Change]) -> None:
-        removed = [id_ for id_, _, after in changes if after is None]
-        written = [(id_, after) for id_, _, after in changes if after is not None]
+    async def _write_rows(
+        self, copy_id: Optional[int], latest: Dict[str, Optional[str]]
+    ) -> None:
+        removed = [id_ for id_, after in latest.items() if after is None]
+        written = [(id_, after) for id_, after in latest.items() if after is not None]
         if removed:
             sql = f"delete from {self._names.row} where copy_id = %s and id = any(%s::text[])"
             await self.execute(sql, copy_id, removed)
@@ -233,13 +238,16 @@ class _Session:
         next_, current = await self._id(list_, "next"), await self._id(list_, "current")
         keep = history and current is not None
         counts = CopyCounts()
-        last = ""
-        while True:
-            block = await self._difference(next_, current, last)
-            counts = counts.plus(await self.report(list_, cursor, block, keep, on_changes))
-            if not block:
-                break
-            last = block[-1][0]
+        if current is None and on_changes is None:
+            counts = CopyCounts(inserted=await self.count(list_, "next"))
+        else:
+            last = ""
+            while True:
+                block = await self._difference(next_, current, last)
+                counts = counts.plus(await self.report(list_, cursor, block, keep, on_changes))
+                if not block:
+                    break
+                last = block[-1][0]
         await self.delete(list_, "current")
         await self.execute(
             f"update {self._names.copy} set copy = 'current'"
