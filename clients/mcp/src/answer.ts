@@ -13,23 +13,24 @@ export interface Part {
 }
 
 /**
- * Returns the lines from an offset as a table with tabs, which takes a quarter of the tokens of JSON. The part
+ * Returns the lines of a part as a table with tabs, which takes a quarter of the tokens of JSON. The part
  * ends before it exceeds the limit of an answer.
+ * @param lines those of the part
+ * @param offset number of the lines before the part
+ * @param total number of all lines
  */
-export function partOf(lines: Line[], offset: number, limit: number): Part {
-  const wanted = lines.slice(offset, offset + limit)
-  const columns = columnsOf(wanted)
+export function partOf(lines: Line[], offset: number, total: number): Part {
+  const columns = columnsOf(lines)
   const texts = [columns.join('\t')]
   let bytes = Buffer.byteLength(texts.join(''))
   let shown = 0
-  for (const line of wanted) {
+  for (const line of lines) {
     const text = columns.map((column) => line[column] ?? '').join('\t')
     bytes += Buffer.byteLength(text) + 1
     if (bytes > MAX_TABLE_BYTES) break
     texts.push(text)
     shown += 1
   }
-  const total = lines.length
   const nextOffset = offset + shown
   const table = shown === 0 ? '' : texts.join('\n')
   if (nextOffset >= total) return { facts: { total, truncated: offset > 0 }, table }

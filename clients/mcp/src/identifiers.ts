@@ -11,7 +11,7 @@ export class Identifiers {
   constructor(all: Iterable<string | null>) {
     this.#all = [...new Set(all)].filter((id) => id !== null)
     let length = SHORTEST
-    while (new Set(this.#all.map((id) => id.slice(0, length))).size < this.#all.length) length += 4
+    while (!areDifferent(this.#all, length)) length += 4
     this.#length = length
   }
 
@@ -21,16 +21,26 @@ export class Identifiers {
   }
 
   /**
-   * Returns the identifier that begins with a text.
+   * Checks that one identifier begins with a text.
    * @throws Refusal if there is none, or more than one
    */
-  find(name: string, beginning: string): string {
+  expectOne(name: string, beginning: string): void {
     const found = this.#all.filter((id) => id.startsWith(beginning.toLowerCase()))
     const [first, second] = found
     if (first === undefined)
       throw new Refusal(`The list has no ${name} with this identifier: see an earlier answer.`)
     if (second !== undefined)
       throw new Refusal(`Several identifiers begin with the text of ${name}: give more digits.`)
-    return first
   }
+}
+
+/** True if no two identifiers have the same beginning of a length. */
+function areDifferent(ids: readonly string[], length: number): boolean {
+  const beginnings = new Set<string>()
+  for (const id of ids) {
+    const beginning = id.slice(0, length)
+    if (beginnings.has(beginning)) return false
+    beginnings.add(beginning)
+  }
+  return true
 }

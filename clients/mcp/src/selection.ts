@@ -22,11 +22,10 @@ export interface Filters {
   text?: string
 }
 
-/** Rows that a call selects, newest first, and the identifiers of the whole list. */
-export interface Selection {
-  rows: Row[]
-  /** All rows of the list. */
-  all: Row[]
+/** Identifiers of a whole list. */
+export interface ListIdentifiers {
+  /** Of the rows. Only a tool that shows them shortens them: a list may have 200,000. */
+  rows: string[]
   investments: Identifiers
   owners: Identifiers
 }
@@ -34,47 +33,63 @@ export interface Selection {
 /** Returns the portfolio or the account of a row. */
 export const ownerOf = (row: Row) => ('portfolioId' in row ? row.portfolioId : row.accountId)
 
-/** Returns all rows of a list, newest first. */
-export function rowsOf(copy: SqliteStore, list: ListArgument): Row[] {
-  return [...(list === 'portfolio' ? copy.portfolioTransactions() : copy.accountTransactions())]
+/** Returns the identifier of a row. */
+export const idOf = (row: Row) => ('transactionId' in row ? row.transactionId : row.movementId)
+
+/** Iterates over all rows of a list, newest first. A list may have 200,000 rows: keep only what you need of each. */
+export function rowsOf(copy: SqliteStore, list: ListArgument): Iterable<Row> {
+  return list === 'portfolio' ? copy.portfolioTransactions() : copy.accountTransactions()
 }
 
 /**
- * Selects rows of a list.
+ * Calls `take` with each selected row, newest first.
  * @throws Refusal for a type or an identifier that the list does not have: a result of 0 rows would be wrong
  */
-export function select(copy: SqliteStore, filters: Filters): Selection {
-  const { list, from = '', to = '9999-12-31', types, text } = filters
+export function select(
+  copy: SqliteStore,
+  filters: Filters,
+  take: (row: Row) => void,
+): ListIdentifiers {
+  const { list, from = '', to = '9999-12-31', types, investment, portfolioOrAccount } = filters
   if (from > to) throw new Refusal('from is after to.')
-  const all = rowsOf(copy, list)
-  checkTypes(list, types ?? [], all)
-  const investments = new Identifiers(all.map((row) => row.investment))
-  const owners = new Identifiers(all.map(ownerOf))
-  const investment =
-    filters.investment === undefined
-      ? undefined
-      : investments.find('investment', filters.investment)
-  const owner =
-    filters.portfolioOrAccount === undefined
-      ? undefined
-      : owners.find(list, filters.portfolioOrAccount)
-  const part = text?.toLowerCase()
-  const rows = all.filter((row) => {
+  const text = filters.text?.toLowerCase()
+  const ids: string[] = []
+  const investments = new Set<string | null>()
+  const owners = new Set<string>()
+  const foundTypes = new Set<string>()
+  for (const row of rowsOf(copy, list)) {
+    ids.push(idOf(row))
+    investments.add(row.investment)
+    owners.add(ownerOf(row))
+    foundTypes.add(row.type)
     const day = effectiveDay(row)
-    if (day < from || day > to) return false
-    if (types !== undefined && !types.includes(row.type)) return false
-    if (investment !== undefined && row.investment !== investment) return false
-    if (owner !== undefined && ownerOf(row) !== owner) return false
-    return part === undefined || (row.description ?? '').toLowerCase().includes(part)
-  })
-  return { rows, all, investments, owners }
+    if (day < from || day > to) continue
+    if (types !== undefined && !types.includes(row.type)) continue
+    if (investment !== undefined && !beginsWith(row.investment, investment)) continue
+    if (portfolioOrAccount !== undefined && !beginsWith(ownerOf(row), portfolioOrAccount)) continue
+    if (text !== undefined && !row.description?.toLowerCase().includes(text)) continue
+    take(row)
+  }
+  checkTypes(list, types ?? [], foundTypes)
+  const identifiers = {
+    rows: ids,
+    investments: new Identifiers(investments),
+    owners: new Identifiers(owners),
+  }
+  // A beginning that several identifiers have would select too many rows.
+  if (investment !== undefined) identifiers.investments.expectOne('investment', investment)
+  if (portfolioOrAccount !== undefined) identifiers.owners.expectOne(list, portfolioOrAccount)
+  return identifiers
 }
 
+const beginsWith = (id: string | null, beginning: string) =>
+  id?.startsWith(beginning.toLowerCase()) ?? false
+
 /** Accepts the documented types, and those of a later version of the service that the list has. */
-function checkTypes(list: ListArgument, types: string[], rows: Row[]): void {
+function checkTypes(list: ListArgument, types: string[], found: Set<string>): void {
   const known = new Set(TYPES[list])
   if (types.every((type) => known.has(type))) return
-  for (const { type } of rows) known.add(type)
+  for (const type of found) known.add(type)
   const unknown = types.filter((type) => !known.has(type))
   if (unknown.length === 0) return
   const names = unknown.slice(0, 5).map(shortText).join(', ')

@@ -34,18 +34,23 @@ export function checkPositionsTool(connections: readonly string[]) {
       'Shares of each investment, and whether its history is complete. gap: rows are missing before gapDay. notVerifiable: the rows do not tell, see reason. Empty shares are unknown, not 0.',
     input,
     work: ({ at, status, offset: from = 0 }: Static<typeof input>, copy: SqliteStore): Answer => {
-      const all = positions(copy, { at })
-      const checks = checkPositions({
-        portfolioTransactions: () => copy.portfolioTransactions({ to: at }),
-      })
+      const rows = [...copy.portfolioTransactions({ to: at })]
+      const read = {
+        portfolioTransactions: () => rows,
+        transferOrders: () => copy.transferOrders(),
+      }
+      // Both functions have one entry for each portfolio and investment, in the same order.
+      const all = positions(read, { at })
+      const checks = checkPositions(read)
       const investments = new Identifiers(all.map(({ investment }) => investment))
       const portfolios = new Identifiers(all.map(({ portfolioId }) => portfolioId))
-      // Both functions have one entry for each portfolio and investment, in the same order.
-      const lines = all.map((position, index) =>
-        lineOf(position, checks[index], investments, portfolios),
-      )
-      const wanted = lines.filter((line) => status === undefined || line.status === status)
-      const { facts, table } = partOf(wanted, from, MAX_POSITIONS)
+      const wanted = all
+        .map((position, index) => ({ position, check: checks[index] }))
+        .filter(({ position }) => status === undefined || position.status === status)
+      const lines = wanted
+        .slice(from, from + MAX_POSITIONS)
+        .map(({ position, check }) => lineOf(position, check, investments, portfolios))
+      const { facts, table } = partOf(lines, from, wanted.length)
       return { facts: { positionsByStatus: countsOf(all), ...facts }, table }
     },
   }

@@ -27,27 +27,49 @@ export function describeConnection(connections: readonly string[]) {
 }
 
 function factsOf(copy: SqliteStore, list: ListArgument) {
-  const rows = rowsOf(copy, list)
-  const owners = new Identifiers(rows.map(ownerOf))
-  const [newest] = rows
-  const oldest = rows.at(-1)
+  let rows = 0
+  let firstDay: string | null = null
+  let lastDay: string | null = null
+  const types = new Map<string, number>()
+  const currencies = new Map<string, number>()
+  const owners = new Map<string, number>()
+  // The newest row is first.
+  for (const row of rowsOf(copy, list)) {
+    rows += 1
+    firstDay = effectiveDay(row)
+    lastDay ??= firstDay
+    count(types, row.type)
+    count(currencies, row.currency ?? '')
+    count(owners, ownerOf(row))
+  }
+  const identifiers = new Identifiers(owners.keys())
   return {
-    rows: rows.length,
-    firstDay: oldest === undefined ? null : effectiveDay(oldest),
-    lastDay: newest === undefined ? null : effectiveDay(newest),
-    rowsByType: counts(rows.map((row) => shortText(row.type))),
-    rowsByCurrency: counts(rows.map((row) => shortText(row.currency))),
-    [list === 'portfolio' ? 'rowsByPortfolio' : 'rowsByAccount']: counts(
-      rows.map((row) => owners.short(ownerOf(row))),
+    rows,
+    firstDay,
+    lastDay,
+    rowsByType: most(types, shortText),
+    rowsByCurrency: most(currencies, shortText),
+    [list === 'portfolio' ? 'rowsByPortfolio' : 'rowsByAccount']: most(owners, (owner) =>
+      identifiers.short(owner),
     ),
   }
 }
 
-/** Counts equal texts, the most frequent ones first. Says how many it leaves out. */
-function counts(texts: string[]): Record<string, number> {
-  const found = new Map<string, number>()
-  for (const text of texts) found.set(text, (found.get(text) ?? 0) + 1)
-  const all = [...found].sort(([a, first], [b, second]) => second - first || (a < b ? -1 : 1))
+function count(counts: Map<string, number>, text: string): void {
+  counts.set(text, (counts.get(text) ?? 0) + 1)
+}
+
+/** Returns the most frequent texts, and how many entries it leaves out. */
+function most(
+  counts: Map<string, number>,
+  shorten: (text: string) => string,
+): Record<string, number> {
+  const shortened = new Map<string, number>()
+  for (const [text, rows] of counts) {
+    const short = shorten(text)
+    shortened.set(short, (shortened.get(short) ?? 0) + rows)
+  }
+  const all = [...shortened].sort(([a, first], [b, second]) => second - first || (a < b ? -1 : 1))
   const shown = all.slice(0, MAX_ENTRIES)
   if (all.length > shown.length) shown.push(['…others', all.length - shown.length])
   return Object.fromEntries(shown)

@@ -3,7 +3,7 @@ import { effectiveDay, type SqliteStore } from '../../../typescript/src/index.ts
 import { type Line, partOf } from '../answer.ts'
 import { filters, offset, oneOf } from '../arguments.ts'
 import { Identifiers } from '../identifiers.ts'
-import { ownerOf, type Row, type Selection, select } from '../selection.ts'
+import { idOf, type ListIdentifiers, ownerOf, type Row, select } from '../selection.ts'
 import { description, shortText } from '../texts.ts'
 import type { Answer } from '../tool.ts'
 import type { ListArgument } from '../types.ts'
@@ -29,25 +29,30 @@ export function listTransactions(connections: readonly string[]) {
       'Rows of one list, newest first. Unknown fields are empty. Never add rows: call summarize. It cannot tell what changed since an earlier time.',
     input,
     work: (values: Static<typeof input>, copy: SqliteStore): Answer => {
-      const selection = select(copy, values)
-      const ids = new Identifiers(selection.all.map(idOf))
       const from = values.offset ?? 0
       const limit = values.limit ?? DEFAULT_LIMIT
-      // Only the lines of this part are made: a list may have 200,000 rows.
-      const lines = selection.rows.map((row, index) =>
-        index >= from && index < from + limit ? lineOf(row, values.list, selection, ids) : {},
-      )
-      const { facts, table } = partOf(lines, from, limit)
+      const rows: Row[] = []
+      let total = 0
+      const identifiers = select(copy, values, (row) => {
+        if (total >= from && total < from + limit) rows.push(row)
+        total += 1
+      })
+      const ids = new Identifiers(identifiers.rows)
+      const lines = rows.map((row) => lineOf(row, values.list, identifiers, ids))
+      const { facts, table } = partOf(lines, from, total)
       const note = values.from === undefined ? {} : { note: NOTE }
       return { facts: { list: values.list, ...facts, ...note }, table }
     },
   }
 }
 
-const idOf = (row: Row) => ('transactionId' in row ? row.transactionId : row.movementId)
-
 /** Columns in the order of the table. Without the original times, which repeat the others in another time zone. */
-function lineOf(row: Row, list: ListArgument, selection: Selection, ids: Identifiers): Line {
+function lineOf(
+  row: Row,
+  list: ListArgument,
+  { investments, owners }: ListIdentifiers,
+  ids: Identifiers,
+): Line {
   const day = effectiveDay(row)
   const { operationDateHour, valueDateDay } = row
   const line: Line = {
@@ -71,8 +76,8 @@ function lineOf(row: Row, list: ListArgument, selection: Selection, ids: Identif
     line.related = ids.short(row.relatedTransaction)
   }
   line.id = ids.short(idOf(row))
-  line[list] = selection.owners.short(ownerOf(row))
-  line.investment = selection.investments.short(row.investment)
+  line[list] = owners.short(ownerOf(row))
+  line.investment = investments.short(row.investment)
   line.description = description(row.description)
   return line
 }

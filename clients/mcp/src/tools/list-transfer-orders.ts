@@ -21,7 +21,7 @@ export function listTransferOrders(connections: readonly string[]) {
       const lines = [...copy.transferOrders()].map(lineOf)
       const keyOf = (line: Line) => Object.values(line).join('\t')
       lines.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
-      return partOf(lines, from, MAX_ORDERS)
+      return partOf(lines.slice(from, from + MAX_ORDERS), from, lines.length)
     },
   }
 }
