@@ -233,7 +233,9 @@ t.test('Cursors of 1.0.0: 410 once, then a new copy and its cursor', async (t) =
     }
     t.match(await read(JSON.parse(body).nextCursor), { status: 410 })
     const copy = await read('start')
-    t.match(await read(String(copy.body.nextCursor)), { status: 200, body: { items: [] } })
+    const changes = await read(String(copy.body.nextCursor))
+    t.equal(changes.status, 200)
+    t.same(changes.body.items, [])
   }
 })
 
