@@ -10,6 +10,8 @@ export interface ConnectOptions {
   /** True if the server may be a standby. By default, the URL decides (target_session_attrs). */
   standby?: boolean
   waitMs: number
+  /** Maximum time to open a connection; CONNECT_MS by default. Tests on a busy machine need more. */
+  connectMs?: number
   statementTimeoutMs: number
   /** True behind PgBouncer in transaction mode. It rejects startup options: the role has the settings (`migrate`). */
   pooler: boolean
@@ -40,7 +42,7 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   }
   return {
     connectionString: options.url,
-    connectionTimeoutMillis: Math.min(options.waitMs, CONNECT_MS),
+    connectionTimeoutMillis: Math.min(options.waitMs, options.connectMs ?? CONNECT_MS),
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',

@@ -166,17 +166,17 @@ t.test('slow reads of one app: they leave connections to the others', async (t) 
   const { read, pool } = await openPool(t, { size: 4 })
   const tenant = new Tenant('busy')
   await hold(5)
-  const slow = Promise.allSettled(
-    Array.from({ length: 6 }, async (_, n) => {
-      await setTimeout(400 * n)
-      await pool.read(held, ['5'], readerOf({ tenant }))
-    }),
-  )
-  await setTimeout(400 * 6)
-  t.ok(pool.state().inUse <= 3, `${pool.state().inUse} connections`)
+  const slow: Promise<unknown>[] = []
+  for (let n = 0; n < 6; n += 1) {
+    slow.push(pool.read(held, ['5'], readerOf({ tenant })))
+    if (n < 3) await until('the read is in flight', () => pool.state().inUse === n + 1)
+    // It counts as slow after 250 ms.
+    await setTimeout(400)
+  }
+  t.equal(pool.state().inUse, 3)
   t.same(await read(echo, ['a', '1']), ['a1'])
   await release(5)
-  await slow
+  await Promise.allSettled(slow)
 })
 
 t.test('one connection breaks: the idle ones stay, and serve the next reads', async (t) => {
@@ -379,7 +379,8 @@ t.test('pool of one connection: large reads run between small ones', async (t) =
 /** Opens a pool whose reads may wait for three seconds. */
 async function openPool(t: Test, options: { size: number; silentMs?: number }) {
   const connecting = { url, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
-  const pool = new Pool({ silentMs: 6_000, ...connecting, ...options }, () => connectTo(connecting))
+  const patient = { ...connecting, waitMs: 60_000, connectMs: 60_000 }
+  const pool = new Pool({ silentMs: 6_000, ...connecting, ...options }, () => connectTo(patient))
   t.teardown(() => pool.close())
   /** @param msAgo time since the start of its request, which may take 3 s and silentMs */
   const read = async (statement: typeof echo, values: Parameter[], msAgo = 0) =>
@@ -401,7 +402,13 @@ async function openThreeConnections({ read, db }: Awaited<ReturnType<typeof open
 
 async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
   // Two of them are for large reads.
-  const usual = { size: 4, waitMs: 20_000, statementTimeoutMs: 20_000, pooler: false }
+  const usual = {
+    size: 4,
+    waitMs: 60_000,
+    connectMs: 60_000,
+    statementTimeoutMs: 60_000,
+    pooler: false,
+  }
   const db = openDatabase({ url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { globSync, readFileSync } from 'node:fs'
 
 /** The pages for operators, in one text. */
@@ -37,4 +38,80 @@ export function fillIn(
 export function inlineCommand(command: string): string {
   if (pages.includes(`\`${command}\``)) return command
   throw new Error(`no page in docs has “${command}”`)
+}
+
+/** A command of a `sh` block, with all its lines. */
+export interface DocumentedCommand {
+  page: string
+  section: string
+  /** Index of its block in codeBlocks(section). */
+  block: number
+  text: string
+}
+
+/** Returns the commands of all `sh` blocks of a page, in their order. */
+export function commandsOf(page: string): DocumentedCommand[] {
+  const commands: DocumentedCommand[] = []
+  let section = ''
+  let block = -1
+  const parts = readFileSync(page, 'utf8').matchAll(
+    /^#+ (?<heading>[^\n]*)$|^ *```(?<language>\w*)\n(?<content>.*?)^ *```$/gms,
+  )
+  for (const { groups = {} } of parts) {
+    const { heading, language, content = '' } = groups
+    if (heading !== undefined) {
+      section = heading
+      block = -1
+      continue
+    }
+    block += 1
+    if (language !== 'sh') continue
+    for (const text of splitCommands(content)) commands.push({ page, section, block, text })
+  }
+  return commands
+}
+
+/** Splits a script into commands. One with a here-document, a loop or a text of several lines has several lines. */
+function splitCommands(script: string): string[] {
+  const commands: string[] = []
+  let command = ''
+  for (const line of script.split('\n')) {
+    if (command === '' && line.trim() === '') continue
+    command += `${line}\n`
+    if (!isComplete(command)) continue
+    commands.push(command.trim())
+    command = ''
+  }
+  if (command.trim() !== '') throw new Error(`not a whole command: ${command}`)
+  return commands
+}
+
+/** True if bash could run the text. Of a here-document without its end, bash only warns. */
+function isComplete(text: string): boolean {
+  if (text.endsWith('\\\n')) return false
+  const { status, stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' })
+  return status === 0 && stderr === ''
+}
+
+/** Blocks that tests run as a whole: the name of a test by `section block`. */
+export function blocksOfTests(): Map<string, string> {
+  const found = new Map<string, string>()
+  for (const file of globSync('test/**/*.test.ts', {
+    exclude: (path) => path.endsWith('node_modules'),
+  })) {
+    const source = readFileSync(file, 'utf8')
+    // const [first = '', , third = ''] = codeBlocks('Section')
+    for (const [, names = '', , section] of source.matchAll(
+      /const \[([^\]]*)\] = codeBlocks\((['"])(.*?)\2\)/g,
+    ))
+      for (const [index, name] of names.split(',').entries())
+        if (name.trim() !== '') found.set(`${section} ${index}`, file)
+    // const blocks = codeBlocks('Section'), then: const [first = '', …] = blocks
+    for (const [, , section] of source.matchAll(/const blocks = codeBlocks\((['"])(.*?)\1\)/g)) {
+      const [, names = ''] = /const \[([^\]]*)\] = blocks/.exec(source) ?? []
+      for (const [index, name] of names.split(',').entries())
+        if (name.trim() !== '') found.set(`${section} ${index}`, file)
+    }
+  }
+  return found
 }

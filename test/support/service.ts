@@ -77,7 +77,12 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
       done()
     },
   })
-  const database = openDatabase(databaseOptions(config, String(config.DATABASE_URL)))
+  const isOwn = options.environment?.DATABASE_URL === undefined
+  const database = openDatabase({
+    ...databaseOptions(config, String(config.DATABASE_URL)),
+    // A busy machine may need more time than the service gives it.
+    ...(isOwn && { connectMs: 60_000 }),
+  })
   const logger = { level: options.logLevel ?? 'trace', stream }
   const limits = new Limits(config.MAX_REQUESTS, config.ANSWER_MEMORY_MB * 2 ** 20)
   const app = await buildApp({
@@ -95,7 +100,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
   }
   t.teardown(close)
   const url = await app.listen({ host: '127.0.0.1', port: 0 })
-  if (options.environment?.DATABASE_URL === undefined) await openFirstConnection(database)
+  if (isOwn) await openFirstConnection(database)
   const get = (path: string, options?: RequestOptions) => send(url, path, options)
   const port = Number(new URL(url).port)
   return {

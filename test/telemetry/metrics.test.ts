@@ -104,7 +104,8 @@ t.test('unknown paths, tokens and methods: no label value contains them', async 
 })
 
 t.test('disconnected client: counted with the status `aborted`', async (t) => {
-  const { service, token, connection } = await start(t)
+  // The read waits for the lock for a fifth of it.
+  const { service, token, connection } = await start(t, { STATEMENT_TIMEOUT_MS: '300000' })
   await service.db.transaction().execute(async (db) => {
     await sql`lock table portfolio_transaction in access exclusive mode`.execute(db)
     const socket = connect(service.port, '127.0.0.1')
