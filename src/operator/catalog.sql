@@ -1,6 +1,6 @@
 -- Objects of the schema in the order of their creation, each as the text of a statement that would create it.
 with own as (
-  select c.oid, c.relname as name, c.reloptions, c.relispartition, c.relrowsecurity, c.relacl
+  select c.oid, c.relname as name, c.relowner as owner, c.reloptions, c.relispartition, c.relrowsecurity, c.relacl
   from pg_class c
   where c.relnamespace = 'public'::regnamespace and c.relkind in ('r', 'p') and not c.relname like 'kysely%'
 ), columns as (
@@ -18,14 +18,14 @@ with own as (
       where contypid = t.oid and contype = 'c')) as text
   from pg_type t where typnamespace = 'public'::regnamespace and typtype = 'd'
 ), granted as (
-  select 'table ' || name as object, '' as columns, privilege_type, grantee
+  select 'table ' || name as object, '' as columns, privilege_type, grantee, owner
   from own, aclexplode(relacl)
   union all
-  select 'table ' || name, format(' (%s)', string_agg(attname, ', ' order by attnum)), privilege_type, grantee
+  select 'table ' || name, format(' (%s)', string_agg(attname, ', ' order by attnum)), privilege_type, grantee, owner
   from own join pg_attribute on attrelid = own.oid and attnum > 0, aclexplode(attacl)
-  group by name, privilege_type, grantee
+  group by name, privilege_type, grantee, owner
   union all
-  select 'function ' || oid::regprocedure, '', privilege_type, grantee
+  select 'function ' || oid::regprocedure, '', privilege_type, grantee, proowner
   from pg_proc, aclexplode(proacl) where pronamespace = 'public'::regnamespace
 )
 select text from (
@@ -66,7 +66,8 @@ union all
 select 11, concat_ws(' ', object, rolname, privilege_type), format('grant %s%s on %s to %s',
   lower(privilege_type collate "C"), columns, object, coalesce(rolname, 'public'))
 from granted left join pg_roles r on r.oid = grantee
-where grantee = 0 or rolname like 'investment%'
+-- The owner has all rights, and its name may begin in the same way.
+where grantee = 0 or rolname like 'investment%' and grantee <> owner
 union all
 select 12, name || ' ' || tgname, format('alter table %s disable trigger %s', name, tgname)
 from own join pg_trigger on tgrelid = own.oid where not tgisinternal and not relispartition and tgenabled in ('D', 'R')

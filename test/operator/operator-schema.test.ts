@@ -1,8 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import t from 'tap'
 import { createDatabase } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
-import { onServer } from '../support/template.ts'
+import { databaseUrl, onServer } from '../support/template.ts'
 
 /** Statements that change the schema, and what `verify` says. */
 const DRIFTS: Record<string, RegExp> = {
@@ -61,6 +62,29 @@ t.test(
     t.match(await operatorHere(['verify'], { DATABASE_URL: zoned.href }), { code: 0 })
   },
 )
+
+t.test('verify with an owner named investment_owner: no difference', async (t) => {
+  const owner = `investment_owner_${randomBytes(6).toString('hex')}`
+  const first = await createDatabase(t)
+  t.teardown(() => onServer(databaseUrl(first.url, 'postgres'), `drop role ${owner}`))
+  const { url } = await createDatabase(t)
+  await onServer(
+    url,
+    `create role ${owner};
+    do $$ declare object text; begin
+      for object in
+        select 'table ' || oid::regclass from pg_class
+        where relnamespace = 'public'::regnamespace and relkind in ('r', 'p', 'v')
+        union all
+        select 'function ' || oid::regprocedure from pg_proc where pronamespace = 'public'::regnamespace
+      loop
+        execute format('alter %s owner to ${owner}', object);
+      end loop;
+    end $$`,
+  )
+  const { code, stdout } = await operatorHere(['verify'], { DATABASE_URL: url })
+  t.equal(code, 0, stdout)
+})
 
 t.test('verify --hardened: rights of PUBLIC are found until the script has run', async (t) => {
   const { url } = await createDatabase(t)
