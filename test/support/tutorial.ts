@@ -20,7 +20,7 @@ export interface Journey {
   language?: string
   /** Lines that a test cannot run, each with the line that runs instead. The test says why. */
   instead: Record<string, string>
-  /** Replaces the placeholders and addresses of the page. Called for each program and block of commands. */
+  /** Replaces the placeholders and addresses of the page. Called for each program and each line of commands. */
   fillIn?: (text: string, printed: string) => string
   /** Replaces what differs from the page in the output of a block. */
   asDocumented?: (printed: string) => string
@@ -57,7 +57,10 @@ export async function followTutorial(t: Test, journey: Journey): Promise<Printed
     if (step.kind === 'save') await terminal.save(step.file, fillIn(step.text))
     if (step.kind === 'run') {
       const next = steps[index + 1]
-      const text = fillIn(insteadOf(step.text, journey.instead))
+      const text = step.text
+        .split('\n')
+        .map((line) => journey.instead[line] ?? fillIn(line))
+        .join('\n')
       output = await terminal.run(place, text, {
         exitCode: next?.kind === 'compare' ? next.exitCode : 0,
         until: next?.leftRunning ? (printed) => isExpected(next, asDocumented(printed)) : undefined,
@@ -86,9 +89,6 @@ interface Step {
   /** Of the commands before, as the paragraph before says. */
   exitCode: number
 }
-
-/** Languages of the programs and files that a page may have. */
-const FILES = new Set(['ts', 'py', 'sql', 'ini', 'yaml', 'json', 'haproxy'])
 
 /** Reads the code blocks of a page, without those for readers of another language. */
 function readSteps(markdown: string, language?: string): Step[] {
@@ -130,8 +130,8 @@ function readStep(
   const [, file = ''] = /\bsave this as `([^`]+)`/i.exec(paragraph) ?? []
   const exitCode = Number(/\bexit code (\d)/.exec(paragraph)?.[1] ?? 0)
   const step = { language, text, file, exitCode }
+  if (file !== '') return { ...step, kind: 'save' }
   if (language === 'sh') return { ...step, kind: 'run' }
-  if (file !== '' && FILES.has(language)) return { ...step, kind: 'save' }
   if (/\bprints?\b[^.]*:$/.test(paragraph) && ['text', 'json'].includes(language))
     return { ...step, kind: 'compare' }
   throw new Error(
@@ -142,20 +142,13 @@ function readStep(
 const isLeftRunning = (after?: Token) =>
   after?.type === 'paragraph' && after.raw.startsWith('Leave it running')
 
-function insteadOf(commands: string, instead: Record<string, string>): string {
-  return commands
-    .split('\n')
-    .map((line) => instead[line] ?? line)
-    .join('\n')
-}
-
 /** Compares an output with the documented one. `…` is any text of a line, and alone any lines. */
 function isExpected({ text }: Step, printed: string): boolean {
-  const patterns = text
-    .trim()
-    .split('\n')
-    .map((line) => (line === '…' ? '[^]*' : line.split('…').map(escaped).join('.*')))
-  return new RegExp(`^${patterns.join('\n')}$`).test(printed.trim())
+  const lines = text.trim().split('\n')
+  const patterns = lines.map((line) =>
+    line === '…' ? '(.*\n)*' : `${line.split('…').map(escaped).join('.*')}\n`,
+  )
+  return new RegExp(`^${patterns.join('')}$`).test(`${printed.trim()}\n`)
 }
 
 const escaped = (text: string) => text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&')
