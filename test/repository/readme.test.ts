@@ -8,6 +8,7 @@ import { t } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { settings } from '../../src/config.ts'
 import { rowTypes } from '../../src/operator/loading/row-types.ts'
+import { ProblemCodes } from '../../src/schemas/problem.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
 
@@ -208,4 +209,28 @@ t.test('SECURITY.md: every test that its table names exists', async (t) => {
       String(name),
     )
   }
+})
+
+t.test('docs/decisions: every test that a decision names exists', async (t) => {
+  for (const page of globSync('docs/decisions/*.md')) {
+    const lines = [...(await read(page)).matchAll(/^\*Test: (.*?)\*$/gms)]
+    for (const [, line = ''] of lines)
+      for (const [, name = ''] of line.matchAll(/`([\w/*.-]+\.test\.ts)`/g))
+        t.ok(
+          TESTS.some((path) => matchesGlob(path, `test/**/${name}`)),
+          `${page}: ${name}`,
+        )
+  }
+})
+
+t.test('decisions/api.md: the statuses that extend the table of the specification', async (t) => {
+  const [, listed = ''] =
+    /^([\d, and]+) extend the table/m.exec(await read('docs/decisions/api.md')) ?? []
+  const ofSpecification = [401, 404, 500]
+  const statuses = new Set(Object.values(ProblemCodes).map(({ status }) => status))
+  const others = [...statuses].filter((status) => !ofSpecification.includes(status))
+  t.same(
+    [...listed.matchAll(/\d+/g)].map(Number),
+    others.toSorted((a, b) => a - b),
+  )
 })
