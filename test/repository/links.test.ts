@@ -76,7 +76,7 @@ function faultOf(path: string, anchor: string | undefined): string | undefined {
 
 /** Returns the file that a text means by a name such as runbook.md or docs/runbook.md. */
 function fileOf(name: string, from: string): string | undefined {
-  const folders = ['.', dirname(from), 'docs']
+  const folders = ['.', dirname(from), 'docs', 'docs/tutorials']
   const paths = folders.map((folder) => normalize(join(folder, name)))
   return paths.find((path) => existsSync(path))
 }
@@ -86,7 +86,7 @@ t.test('links: each relative link of a document has a target', (t) => {
   for (const page of PAGES) {
     if (PARTS_OF_THE_PAGE.includes(page)) continue
     const links = withoutCode(read(page)).matchAll(
-      /\]\(((?!\w+:)[^)#\s]*)(?:#([^)\s]+))?\)|^\[[^\]]+\]: ((?!\w+:)\S+)/gm,
+      /\]\(((?!\w+:)[^)#\s]*)(?:#([^)\s]+))?\)|(?:^\[[^\]]+\]: | src=")((?!\w+:)[^\s"]+)/gm,
     )
     for (const [link, target, anchor, defined] of links) {
       const name = decodeURI(target ?? defined ?? '')
