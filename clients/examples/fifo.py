@@ -61,6 +61,8 @@ def gains_by_fifo(
     by_id = {row["transactionId"]: row for row in rows}
     cash_rows = {row["relatedTransaction"]: row for row in rows if row["type"] == "COMPENSATION"}
     for row in rows:
+        # Negative titles of any row may cancel another row.
+        number(row, "titles")
         effect = position_effect(row["type"])
         other = by_id.get(row["relatedTransaction"] or "")
         is_pair = other is not None and {effect, position_effect(other["type"])} == {"+", "-"}

@@ -71,6 +71,8 @@ export function* gainsByFifo(
   const payments = rows.filter(({ type }) => type === 'COMPENSATION')
   const cashRows = new Map(payments.map((row) => [row.relatedTransaction, row]))
   for (const row of rows) {
+    // Negative titles of any row may cancel another row.
+    numberOf(row, 'titles')
     const effect = positionEffect(row.type)
     const other = byId.get(row.relatedTransaction ?? '')
     const isPair = ['+-', '-+'].includes(`${effect}${positionEffect(other?.type ?? '')}`)

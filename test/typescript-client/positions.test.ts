@@ -234,7 +234,18 @@ const CHECKS: [name: string, given: Given[], check: object][] = [
       ['BUY', '2025-01-01', '10'],
       ['UNKNOWN', '2025-01-02', '-10'],
     ],
-    unknown('negativeShares', '10'),
+    unknown('negativeShares'),
+  ],
+  [
+    'a stated position below zero, and a position after it',
+    [
+      ['BUY', '2025-01-01', '2.5'],
+      ['SELL', '2025-01-02', '-1.25'],
+      ['BUY', '2025-01-03', '0.5'],
+      ['UNKNOWN', '2025-01-03', '-0.5'],
+      ['DIVIDENDS', '2025-06-15', '1.25'],
+    ],
+    unknown('negativeShares', '1.25'),
   ],
   [
     'a dividend for the shares of its record date',

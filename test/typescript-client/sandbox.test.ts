@@ -252,6 +252,13 @@ for (const [language, report] of Object.entries(reports)) {
           'BUY of 2025-02-03: titles is negative',
         ],
         [
+          [
+            { ...trade, ...held, type: 'BUY' },
+            { ...trade, ...held, type: 'UNKNOWN', titles: '-10' },
+          ],
+          'UNKNOWN of 2025-02-03: titles is negative',
+        ],
+        [
           [{ ...trade, ...dollars, type: 'BUY', exchange_rate: '0.92', commission: '10' }],
           'BUY of 2025-02-03: exchangeRate 0.92 may be a divisor or a factor, and no row',
         ],

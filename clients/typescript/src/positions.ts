@@ -361,7 +361,8 @@ class Walk {
     if (row.titles === null) return
     const stated = exactOf(row.titles)
     if (stated.units < 0n) {
-      this.reason ??= 'negativeShares'
+      // It may cancel a row before it.
+      this.#lose(day, 'negativeShares')
       return
     }
     const since = PAYMENTS.includes(row.type) ? recordDatesFrom(day) : day

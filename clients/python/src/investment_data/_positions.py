@@ -379,7 +379,8 @@ class _Walk:
         if stated is None:
             return
         if stated < 0:
-            self.reason = self.reason or "negativeShares"
+            # It may cancel a row before it.
+            self._lose(day, "negativeShares")
             return
         since = _record_dates_from(day) if row["type"] in _PAYMENTS else day
         sums = [self._sum, *of_day, *self._sums_since(since, day)]
