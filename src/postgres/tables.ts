@@ -57,6 +57,9 @@ export interface Tables {
   kysely_migration: { name: string; timestamp: string }
 }
 
+/** Tables of the lists with pages and changes. */
+export type TransactionTable = 'portfolio_transaction' | 'account_transaction'
+
 /** PostgreSQL's bigint, which pg returns as a string. */
 type BigInteger = string
 /** Exact decimal (`numeric`), with all its digits. */

@@ -15,7 +15,7 @@ import {
   readLookup,
   readRows,
 } from './read.ts'
-import { ofLookup, type Query, responseQuery } from './response.ts'
+import { ofLookup, type PagedList, type Query, responseQuery } from './response.ts'
 
 // A version is a number of 32 bits; its changes have ordinals of 31 bits (migration 0002).
 const ORDINAL_BITS = 31n
@@ -27,9 +27,8 @@ const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) |
 const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
 
 /** Reads the changes after a change number in one snapshot: rows in their latest state, and ids of removed rows. */
-export function changesQuery(list: List): Query {
-  // Both lists of transactions have the columns that this query uses.
-  const table = list.table as 'portfolio_transaction'
+export function changesQuery(list: PagedList): Query {
+  const { table } = list
   return responseQuery({
     title: `${table} changes`,
     purpose: 'Reads the rows that changed since a cursor, and the ids of removed rows.',
@@ -49,7 +48,7 @@ export function changesQuery(list: List): Query {
           sql<string>`case when c.id is not null then ${removed(list)} end`.as('removed'),
         ]),
     rows: build
-      .selectFrom(`${table} as t`)
+      .selectFrom(build.dynamic.table(table).as('t'))
       .where('t.change_number', '>', p.since)
       .where('t.change_number', '<', ofLookup(endOf('next_page')))
       .orderBy('t.change_number')

@@ -17,10 +17,10 @@ import {
   readPrimary,
   readRows,
 } from './read.ts'
-import { lookupQuery, ofLookup, responseQuery } from './response.ts'
+import { lookupQuery, ofLookup, type PagedList, responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
-export function pagedList(list: List): ListReader {
+export function pagedList(list: PagedList): ListReader {
   const queries = { ...pageQueries(list), changes: changesQuery(list) }
   return {
     queries,
@@ -38,12 +38,11 @@ export function pagedList(list: List): ListReader {
 type PageQueries = ReturnType<typeof pageQueries>
 
 /** Compiles one statement per type of page: setting up an unused plan node costs as much as running it. */
-function pageQueries(list: List) {
-  // Both lists of transactions have the columns that these queries use.
-  const table = list.table as 'portfolio_transaction'
+function pageQueries(list: PagedList) {
+  const { table } = list
   // By effective day, then by hour (null last), then by id (contract 8).
   const newestFirst = build
-    .selectFrom(`${table} as t`)
+    .selectFrom(build.dynamic.table(table).as('t'))
     .where('t.effective_day', '>=', p.from)
     .orderBy('t.effective_day', 'desc')
     .orderBy('t.operation_date_hour', (hour) => hour.desc().nullsLast())

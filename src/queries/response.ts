@@ -1,5 +1,6 @@
 import { type Expression, type RawBuilder, type SelectQueryBuilder, sql } from 'kysely'
 import { build, type CompiledStatement } from '../postgres/statements.ts'
+import type { TransactionTable } from '../postgres/tables.ts'
 import { columnOf, columnsOf } from '../schemas/fields.ts'
 import type { List } from '../schemas/list.ts'
 import {
@@ -25,6 +26,9 @@ export function lookupQuery(query: {
   const lookup = (method: AuthMethod) => connectionOfApp(method).select(lookupColumns(totalItems))
   return compileForCallers(title, purpose, lookup, { singleRow: true })
 }
+
+/** A list with pages and changes. Its table has the columns that these need. */
+export type PagedList = List & { table: TransactionTable }
 
 /** Rows `t` of a list: their conditions, order and limit. They may use ofLookup(). */
 type Rows = SelectQueryBuilder<{ t: { connection_id: string } }, 't', object>
