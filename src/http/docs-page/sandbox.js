@@ -199,7 +199,7 @@ function comparisonTable(comparison) {
     judgement.className = isEqual ? 'good' : 'error'
     return [[result, create('small', {}, about)], [expected], [found], [judgement]]
   })
-  return table(['Result', 'Expected', 'Found', ''], rows)
+  return table(['Result', 'Expected', 'Found', 'Equal'], rows)
 }
 
 function rowTable(portfolio, account) {
@@ -214,7 +214,8 @@ function rowTable(portfolio, account) {
     'details',
     {},
     create('summary', {}, `${rows.length} rows of the responses`),
-    table(names, rows),
+    // A phone scrolls it, also by keys.
+    Object.assign(table(names, rows), { tabIndex: 0, role: 'region', ariaLabel: 'Rows' }),
   )
 }
 
