@@ -9,7 +9,8 @@ import { makeRunners } from './load/runners.ts'
 import { measureBaseline } from './measurements/baseline.ts'
 import { measureChanges } from './measurements/changes.ts'
 import { measureCitus } from './measurements/citus.ts'
-import { measureExports } from './measurements/exports.ts'
+import { measureConstantRates } from './measurements/constant-rate.ts'
+import { exportsTable, measureExports } from './measurements/exports.ts'
 import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
 import { measureInstances } from './measurements/instances.ts'
@@ -19,6 +20,7 @@ import { measureSizes } from './measurements/sizes.ts'
 import { measureSlowReaders } from './measurements/slow-readers.ts'
 import { writeChart } from './report/chart.ts'
 import { goalTable } from './report/goals.ts'
+import { processorsOfGrowth } from './report/growth.ts'
 import { describeMachine } from './report/machine.ts'
 import { loadTable, serviceTable, writePart } from './report/tables.ts'
 import { withFixture } from './servers/fixture.ts'
@@ -26,12 +28,23 @@ import { installComparedServers } from './servers/install.ts'
 
 const QUICK = { largeRows: 100_000, rounds: 2, durationMs: 300, warmUpMs: 300 }
 const FULL = { largeRows: 1_000_000, rounds: 3, durationMs: 2_000, warmUpMs: 5_000 }
+/** All tables of docs/performance.md in ten minutes. A slow machine gets fewer rounds. */
+const PAGE = {
+  largeRows: 1_000_000,
+  rounds: 3,
+  durationMs: 700,
+  warmUpMs: 1_500,
+  budgetMs: 300_000,
+}
+const REFRESHED_ON_PAGE = 5_000
 
 const flag = { type: 'boolean', default: false } as const
 const { values: flags } = parseArgs({
   options: {
     /** Runs all loads in less than two minutes: fewer and shorter rounds, fewer rows. */
     quick: flag,
+    /** Renews each table of docs/performance.md, and the loads of bench/README.md, in ten minutes. */
+    page: flag,
     /** Prefix of the keys of the loads to run; writes nothing to a page. */
     only: { type: 'string', default: '' },
     /** Directory of another checkout to compare with. Writes nothing to a page. */
@@ -52,7 +65,12 @@ const { values: flags } = parseArgs({
   },
 })
 
-const scale = flags.quick ? QUICK : FULL
+const scale = scaleOf()
+
+function scaleOf(): typeof FULL & { budgetMs?: number } {
+  if (flags.quick) return QUICK
+  return flags.page ? PAGE : FULL
+}
 
 /** Measurements other than the loads, by their flags. */
 const others: Record<string, (server: PostgresServer) => Promise<string>> = {
@@ -79,6 +97,10 @@ await withPostgres(async (server) => {
   if (flags.baseline !== '' && chosen.length === 0) {
     console.log(await measureBaseline(server, scale, resolve(flags.baseline), flags.only))
   } else if (chosen.length === 0) await measureLoads(server)
+  if (!flags.page) return
+  await report('import', await measureImport(server))
+  await report('refresh', await measureRefresh(server, REFRESHED_ON_PAGE))
+  await report('overload', await measureOverload(server))
 })
 
 /** Runs the loads, and the measurements that share their data set and servers. */
@@ -91,14 +113,18 @@ async function measureLoads(server: PostgresServer): Promise<void> {
     await withFixture(database, async (fixture) => {
       await compareResponses([fixture.service, ...fixture.compared], chosen)
       const series = await measure(await makeRunners(fixture, chosen), scale)
+      const constant = await measureConstantRates(database, fixture.service, series, scale)
       const loadsFound = loadTable(series)
       const machine = await describeMachine(database)
       await report('summary', [machine, serviceTable(series), goalTable(series)].join('\n\n'))
+      await report('constant', constant.table)
+      if (flags.only === '') await report('growth-processors', processorsOfGrowth(constant))
       await report('loads', loadsFound)
-      if (scale === FULL && flags.only === '') await writeChart(loadsFound)
+      if (!flags.quick && flags.only === '') await writeChart(loadsFound)
     })
-    if (scale === QUICK) return
-    await report('sizes', await measureSizes(database))
+    if (flags.quick) return
+    if (flags.page) await report('exports', await exportsTable(database, scale.largeRows))
+    else await report('sizes', await measureSizes(database))
   })
 }
 

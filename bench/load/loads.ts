@@ -34,7 +34,7 @@ export function loads(largeRows: number): Load[] {
     pages('c middle', `the middle page of ${size} rows`, inLarge(Math.floor(last / 2))),
     pages('c last', `the last page of ${size} rows`, inLarge(last)),
     others('d', 'the transfer orders of a connection', orderRequests),
-    others('e', 'the daily sync again, with If-None-Match', unmodifiedRequests),
+    unmodifiedLoad,
     others('f 401', 'an unknown token', unauthorizedRequests),
     others('f 404', 'an unknown connection', missingRequests),
     // Few clients: large requests share one in ten database connections, and the others wait.
@@ -63,6 +63,13 @@ const tenThousands = (largeRows: number) =>
 
 /** Full pages and daily syncs of the small connections. */
 export const smallLoads = [fullPages(small, ROWS_EACH), dailySyncs(small, ROWS_EACH)]
+
+/** Daily syncs without a change. */
+export const unmodifiedLoad = others(
+  'e',
+  'the daily sync again, with If-None-Match',
+  unmodifiedRequests,
+)
 
 interface Pages extends Load {
   queries: PageQuery[]

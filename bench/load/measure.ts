@@ -6,7 +6,12 @@ export interface MeasureOptions {
   rounds: number
   durationMs: number
   warmUpMs: number
+  /** No further round starts if it would probably end later than this after the first one started. */
+  budgetMs?: number
 }
+
+/** A runner whose first round takes as many times as long as planned runs once: its requests take seconds. */
+const PATIENCE = 3
 
 /** Samples of one target and load, one for each round. */
 export interface Series {
@@ -21,14 +26,21 @@ export interface Series {
  */
 export async function measure(
   runners: Runner[],
-  { rounds, durationMs, warmUpMs }: MeasureOptions,
+  { rounds, durationMs, warmUpMs, budgetMs = Number.POSITIVE_INFINITY }: MeasureOptions,
 ): Promise<Series[]> {
   const series = runners.map((runner): Series => ({ ...runner, samples: [] }))
+  const slow = new Set<Runner>()
+  const begin = performance.now()
   for (let round = 1; round <= rounds; round += 1) {
+    const spent = performance.now() - begin
+    if (spent + spent / Math.max(1, round - 1) > budgetMs) break
     for (const [index, runner] of runners.entries()) {
+      if (slow.has(runner)) continue
+      const started = performance.now()
       await runner.warmUp(round === 1 ? warmUpMs : warmUpMs / 3)
       const sample = await runner.run(durationMs)
       if (sample) series[index]?.samples.push(sample)
+      if (performance.now() - started > PATIENCE * (warmUpMs + durationMs)) slow.add(runner)
       const rate = sample ? `${sample.rate.toFixed(1)}/s` : 'not measured'
       process.stderr.write(`round ${round}: (${runner.load.key}) ${runner.target}: ${rate}\n`)
     }

@@ -1,16 +1,16 @@
 import { get, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fill, LARGE } from '../data/data-set.ts'
-import { type PostgresServer, withDatabase } from '../data/database.ts'
+import { type BenchDatabase, type PostgresServer, withDatabase } from '../data/database.ts'
 import { digits, table } from '../report/tables.ts'
 import { withServers } from '../servers/fixture.ts'
-import { cpuOf, peakMemory, resetPeak } from '../servers/process-usage.ts'
+import { cpuOf, cpuOfFamily, peakMemory, resetPeak } from '../servers/process-usage.ts'
 import { startService, type Target } from '../servers/targets.ts'
 
 const NDJSON = { accept: 'application/x-ndjson' }
 /** A slow client pauses this long after each MiB, for as many MiB. */
 const PAUSE_MS = 200
-const PAUSES = 100
+const PAUSES = 30
 
 /** Exports, by the headers of their requests. */
 const EXPORTS: { name: string; headers: Record<string, string>; slow?: true }[] = [
@@ -27,25 +27,33 @@ export async function measureExports(
 ): Promise<string> {
   return withDatabase(server, async (database) => {
     await fill(database.owner, largeRows)
-    const rows: (string | undefined)[][] = []
-    for (const { name, headers, slow } of EXPORTS) {
-      const found = await withServers(async (start) => {
-        const service = await start(startService(database.serviceUrl))
-        const { pid } = service
-        await sleep(1_000)
-        resetPeak(pid)
-        const [idle, began, cpu] = [memoryOf(pid), performance.now(), cpuOf(pid)]
-        const { bytes, total } = await download(service, headers, slow)
-        if (total !== largeRows) throw new Error(`the export has ${total} rows`)
-        const seconds = (performance.now() - began) / 1000
-        const used = [largeRows / seconds, bytes / 1e6, seconds, (cpuOf(pid) - cpu) / 1000]
-        const peak = memoryOf(pid)
-        return [...used.map(digits), ...[idle, peak, peak - idle].map((mb) => mb.toFixed(0))]
-      })
-      rows.push([name, ...found])
-    }
-    return table([`${largeRows.toLocaleString('en')} rows as`, ...COLUMNS], rows)
+    return exportsTable(database, largeRows)
   })
+}
+
+/** The same in a database that is filled. */
+export async function exportsTable(database: BenchDatabase, largeRows: number): Promise<string> {
+  const rows: (string | undefined)[][] = []
+  for (const { name, headers, slow } of EXPORTS) {
+    const found = await withServers(async (start) => {
+      const service = await start(startService(database.serviceUrl))
+      const { pid } = service
+      await sleep(1_000)
+      resetPeak(pid)
+      const databaseCpu = () => cpuOfFamily(database.pid ?? 0)
+      const before = { server: cpuOf(pid), database: databaseCpu() }
+      const [idle, began] = [memoryOf(pid), performance.now()]
+      const { bytes, total } = await download(service, headers, slow)
+      if (total !== largeRows) throw new Error(`the export has ${total} rows`)
+      const seconds = (performance.now() - began) / 1000
+      const cpu = [cpuOf(pid) - before.server, databaseCpu() - before.database]
+      const used = [largeRows / seconds, bytes / 1e6, seconds, ...cpu.map((ms) => ms / 1000)]
+      const peak = memoryOf(pid)
+      return [...used.map(digits), ...[idle, peak, peak - idle].map((mb) => mb.toFixed(0))]
+    })
+    rows.push([name, ...found])
+  }
+  return table([`${largeRows.toLocaleString('en')} rows as`, ...COLUMNS], rows)
 }
 
 const COLUMNS = [
@@ -53,6 +61,7 @@ const COLUMNS = [
   'MB sent',
   'seconds',
   'CPU s, server',
+  'CPU s, PostgreSQL',
   'idle MB',
   'peak MB',
   'above idle',

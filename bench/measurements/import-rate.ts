@@ -10,7 +10,7 @@ import { keyOf, makeConnections } from '../data/data-set.ts'
 import { type BenchDatabase, type PostgresServer, withDatabase } from '../data/database.ts'
 import { transactionLines } from '../data/rows.ts'
 import { digits, table } from '../report/tables.ts'
-import { peakMemory } from '../servers/process-usage.ts'
+import { cpuOf, cpuOfFamily, peakMemory } from '../servers/process-usage.ts'
 
 const ROWS = 1_000_000
 
@@ -26,13 +26,17 @@ async function importTable(database: BenchDatabase): Promise<string> {
   await pipeline(transactionLines(1, ROWS, 100), createWriteStream(file))
   const rows: (string | undefined)[][] = []
   for (const words of ['new rows', 'the same file again']) {
-    const { seconds, memory } = await runImport(database.ownerUrl, file)
-    rows.push([words, digits(seconds), digits(ROWS / seconds), memory.toFixed(0)])
+    const before = cpuOfFamily(database.pid ?? 0)
+    const { seconds, memory, cpu } = await runImport(database.ownerUrl, file)
+    const databaseCpu = cpuOfFamily(database.pid ?? 0) - before
+    const perRow = [cpu, databaseCpu].map((ms) => digits((ms * 1000) / ROWS))
+    rows.push([words, digits(seconds), digits(ROWS / seconds), ...perRow, memory.toFixed(0)])
     await database.owner.query('vacuum (analyze) portfolio_transaction')
   }
   await rm(folder, { recursive: true })
   const title = `Import of ${ROWS.toLocaleString('en')} rows`
-  return table([title, 'seconds', 'rows/s', 'peak MB of the import'], rows)
+  const cpu = ['CPU µs a row, import', 'CPU µs a row, PostgreSQL']
+  return table([title, 'seconds', 'rows/s', ...cpu, 'peak MB of the import'], rows)
 }
 
 async function runImport(url: string, file: string) {
@@ -45,10 +49,13 @@ async function runImport(url: string, file: string) {
   })
   const exit = once(child, 'exit')
   let memory = 0
+  let cpu = 0
   while (child.exitCode === null && child.signalCode === null) {
     memory = peakMemory(child.pid ?? 0) ?? memory
+    // A process that has just ended has no time any more.
+    cpu = Math.max(cpu, cpuOf(child.pid ?? 0))
     await Promise.race([exit, sleep(200)])
   }
   if (child.exitCode !== 0) throw new Error('the import failed')
-  return { seconds: (performance.now() - begin) / 1000, memory }
+  return { seconds: (performance.now() - begin) / 1000, memory, cpu }
 }

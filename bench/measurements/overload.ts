@@ -9,7 +9,7 @@ import { dailySyncs, loads } from '../load/loads.ts'
 import { percentile } from '../load/statistics.ts'
 import { digits, table } from '../report/tables.ts'
 import { withServers } from '../servers/fixture.ts'
-import { peakMemory, resetPeak } from '../servers/process-usage.ts'
+import { cpuOf, cpuOfFamily, peakMemory, resetPeak } from '../servers/process-usage.ts'
 import { startService } from '../servers/targets.ts'
 
 /** Clients that request 10,000 rows over and over, a quarter of them slow to read. */
@@ -18,8 +18,8 @@ const SLOW = 50
 const SLOW_BYTES_PER_SECOND = 10_000
 /** Clients that run their daily sync meanwhile. */
 const OTHERS = 4
-const CALM_MS = 10_000
-const OVERLOADED_MS = 30_000
+const CALM_MS = 5_000
+const OVERLOADED_MS = 20_000
 
 /** Measures memory and other clients while two hundred clients request the largest responses. */
 export async function measureOverload(server: PostgresServer): Promise<string> {
@@ -33,7 +33,10 @@ export async function measureOverload(server: PostgresServer): Promise<string> {
       const sync = (durationMs: number) =>
         generateLoad({ port, clients: OTHERS, durationMs, requests: syncs })
       await sync(CALM_MS / 2)
+      const used = () => ({ server: cpuOf(pid), database: cpuOfFamily(database.pid ?? 0) })
+      const started = used()
       const calm = await sync(CALM_MS)
+      const calmEnd = used()
       resetPeak(pid)
       const large = loads(100_000).find(({ key }) => key === 'g')
       const requests = (await large?.requests(service)) ?? []
@@ -45,8 +48,13 @@ export async function measureOverload(server: PostgresServer): Promise<string> {
       const others = await sync(OVERLOADED_MS - 2_000)
       const served = await many
       for (const stop of slow) stop()
+      const end = used()
+      const cpu = {
+        calm: differenceOf(started, calmEnd, calm.requests),
+        overloaded: differenceOf(calmEnd, end, others.requests + served.requests),
+      }
       const memory = peakMemory(pid)?.toFixed(0)
-      return describe({ calm, others, served, memory })
+      return describe({ calm, others, served, memory, cpu })
     })
   })
 }
@@ -58,14 +66,26 @@ async function generateInWorker(workerData: LoadOptions): Promise<LoadResult> {
   return result
 }
 
+interface Cpu {
+  server: number
+  database: number
+}
+
+/** Processor time of a request, in ms. */
+const differenceOf = (from: Cpu, to: Cpu, requests: number): Cpu => ({
+  server: (to.server - from.server) / requests,
+  database: (to.database - from.database) / requests,
+})
+
 interface Found {
   calm: LoadResult
   others: LoadResult
   served: LoadResult
   memory: string | undefined
+  cpu: { calm: Cpu; overloaded: Cpu }
 }
 
-function describe({ calm, others, served, memory }: Found): string {
+function describe({ calm, others, served, memory, cpu }: Found): string {
   const line = (words: string, { rate, latencies, rejected }: LoadResult) => [
     words,
     digits(rate),
@@ -80,7 +100,16 @@ function describe({ calm, others, served, memory }: Found): string {
     line('the same, with the load below', others),
     line(`${FAST} that request 10,000 rows, and ${SLOW} that read at 10 KB/s`, served),
   ]
-  return `${table(columns, rows)}\n\nPeak memory of the service: ${memory} MB.`
+  const cpuRow = (words: string, { server, database }: Cpu) => [
+    words,
+    digits(server),
+    digits(database),
+  ]
+  const cpuTable = table(
+    ['CPU ms of a request', 'server', 'PostgreSQL'],
+    [cpuRow('daily syncs alone', cpu.calm), cpuRow('all requests together', cpu.overloaded)],
+  )
+  return `${table(columns, rows)}\n\n${cpuTable}\n\nPeak memory of the service: ${memory} MB.`
 }
 
 /** Sends one request and reads the response slowly. @returns function that stops it */
