@@ -20,7 +20,7 @@ interface ErrorOptions {
   paths: readonly string[]
 }
 
-/** Sends every error of every route with the same body (contract 16). */
+/** Sends every error of every route with the same body (contract 16). schemas/problem.ts has the table of errors. */
 export const errorHandler = fp(async (app: FastifyInstance, options: ErrorOptions) => {
   const { limits, hasDocs, paths } = options
   app.setErrorHandler(async (error: FastifyError, request, reply) => {

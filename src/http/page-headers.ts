@@ -2,7 +2,10 @@ import type { FoundList, ListRequest } from '../queries/read.ts'
 import type { Format } from '../schemas/list.ts'
 import { filtersOf } from '../schemas/request.ts'
 
-/** Headers of pages, changes and exports, which a list without pages does not have. @param version asked for */
+/**
+ * Headers of pages, changes and exports, which a list without pages does not have. schemas/response.ts describes them.
+ * @param version asked for
+ */
 export function pageHeaders(
   name: string,
   format: Format,

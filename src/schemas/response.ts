@@ -3,7 +3,8 @@ import { Reference } from './fields.ts'
 import { type List, MEDIA_TYPES } from './list.ts'
 import { Problem } from './problem.ts'
 
-// A header is `required` if every response of its status has it.
+// What responses may have. A header is `required` if every response of its status has it. The groups of headers below name
+// the files that set their values.
 
 const RequestId = Type.String({
   required: true,
@@ -132,17 +133,20 @@ const RateLimitPolicy = Type.String({
 
 type Headers = Record<string, TSchema>
 
+/** Set by http/request-context.ts, http/list-response.ts and http/error-handler.ts. */
 const ofEveryResponse: Headers = {
   'X-Request-ID': RequestId,
   'X-Client-Trace-ID': ClientTraceId,
   'Cache-Control': CacheControl,
 }
 
+/** Set by http/quota.ts. */
 const ofQuota: Headers = {
   RateLimit,
   'RateLimit-Policy': RateLimitPolicy,
 }
 
+/** Set by http/list-response.ts. */
 const ofData: Headers = {
   ...ofEveryResponse,
   ETag,
@@ -153,7 +157,7 @@ const ofData: Headers = {
   ...ofQuota,
 }
 
-/** An error. All of them have the same body (contract 16). */
+/** An error. All of them have the same body (contract 16). problem.ts has each error with its status, texts and headers. */
 function error(description: string, headers: Headers = {}) {
   return {
     description,
@@ -208,9 +212,11 @@ export function pageResponses(list: List) {
       description: list.response.description,
       headers: {
         ...ofData,
+        // Set by http/page-headers.ts.
         Link,
         'X-Total-Count': TotalCount,
         'Content-Disposition': ContentDisposition,
+        // Set by http/compression.ts.
         'Content-Encoding': ContentEncoding,
       },
       content: {
