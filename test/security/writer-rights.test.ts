@@ -61,23 +61,29 @@ t.test(
 
 t.test('the check: fails without a list, without a column, and without a right', async (t) => {
   const owner = await openClient(t, (await createDatabase(t)).url)
+  // The test above reports these. A forgotten right would otherwise fail each of the checks below.
+  const known = await differences(owner, writtenLists)
+  const added = async (lists: WrittenList[]) => {
+    const found = await differences(owner, lists)
+    return found.filter((difference) => !known.includes(difference))
+  }
   for (const left of writtenLists) {
     const others = writtenLists.filter((list) => list !== left)
-    t.ok((await differences(owner, others)).length > 0, left.table)
+    t.ok((await added(others)).length > 0, left.table)
     for (const column of left.columns) {
       const columns = left.columns.filter((each) => each !== column)
       t.same(
-        await differences(owner, [...others, { ...left, columns }]),
+        await added([...others, { ...left, columns }]),
         [`${left.table}.${column}: insert allowed`, `${left.table}.${column}: update allowed`],
         column,
       )
       await owner.query(`revoke insert (${column}) on ${left.table} from investment_writer`)
-      t.same(await differences(owner, writtenLists), [`${left.table}.${column}: insert denied`])
+      t.same(await added(writtenLists), [`${left.table}.${column}: insert denied`])
       await owner.query(`grant insert (${column}) on ${left.table} to investment_writer`)
     }
     await owner.query(`alter table ${left.table} add column new_field text`)
     const columns = [...left.columns, 'new_field']
-    t.same(await differences(owner, [...others, { ...left, columns }]), [
+    t.same(await added([...others, { ...left, columns }]), [
       `${left.table}.new_field: insert denied`,
       `${left.table}.new_field: update denied`,
     ])
