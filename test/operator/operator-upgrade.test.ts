@@ -1,3 +1,4 @@
+import { globSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
@@ -17,11 +18,17 @@ import { until } from '../support/until.ts'
 const folder = join(import.meta.dirname, '../support/released')
 const read = async (file: string) => gunzipSync(await readFile(join(folder, file))).toString()
 
-/** Restores the database that release 1.0.0 filled (README.md there). */
-async function restoreRelease(t: Test): Promise<{ url: string; client: pg.Client }> {
+/** Releases whose database is recorded. */
+const releases = globSync('*.sql.gz', { cwd: folder }).map((file) => file.replace('.sql.gz', ''))
+
+/** Restores the database that a release filled (README.md there). */
+async function restoreRelease(
+  t: Test,
+  version: string,
+): Promise<{ url: string; client: pg.Client }> {
   const { url } = await createDatabase(t, 'template0')
   const client = await openClient(t, url)
-  await client.query(await read('1.0.0.sql.gz'))
+  await client.query(await read(`${version}.sql.gz`))
   // The dump sets search_path and more for its session.
   await client.query('discard all')
   return { url, client }
@@ -37,51 +44,59 @@ const ORDERS = [
     select from connection where id = $1 for no key update`,
 ]
 
-t.test('Database of 1.0.0: after `migrate`, each response has the same fields', async (t) => {
-  const { url, client } = await restoreRelease(t)
-  const versions = async () =>
-    (await client.query('select id, data_version, changed_at::text from connection order by id'))
-      .rows
-  const before = await versions()
-  const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL: url })
-  t.equal(code, 0, stderr)
-  t.same(await versions(), before)
-  t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 })
-  t.same(await catalogOf(openAsOwner(t, url)), await catalogOfNewDatabase(t))
+for (const version of releases)
+  t.test(
+    `Database of ${version}: after \`migrate\`, each response has the same fields`,
+    async (t) => {
+      const { url, client } = await restoreRelease(t, version)
+      const versions = async () =>
+        (
+          await client.query(
+            'select id, data_version, changed_at::text from connection order by id',
+          )
+        ).rows
+      const before = await versions()
+      const { code, stderr } = await operatorHere(['migrate'], { DATABASE_URL: url })
+      t.equal(code, 0, stderr)
+      t.same(await versions(), before)
+      t.match(await operatorHere(['verify'], { DATABASE_URL: url }), { code: 0 })
+      t.same(await catalogOf(openAsOwner(t, url)), await catalogOfNewDatabase(t))
 
-  const service = await startService(t, { databaseUrl: url })
-  const recorded: Recorded[] = JSON.parse(await read('1.0.0.json.gz'))
-  const issued: Recorded[] = []
-  for (const { path, token, headers = {}, status, body } of recorded) {
-    const response = await service.get(path, { token, headers })
-    // Cursors of 1.0.0 have no time of their version.
-    const isOfCursor = /since=(?!start)/.test(path)
-    t.equal(response.status, isOfCursor ? 410 : status, path)
-    if (response.status === 200) {
-      const { now, recorded } = commonFields(response.text, body, headers.accept)
-      t.strictSame(now, recorded, path)
-    } else t.equal(response.json().code, isOfCursor ? 'cursor_expired' : JSON.parse(body).code)
-    if (/since=/.test(path) && status === 200) issued.push({ path, token, status, body })
-  }
-  t.equal(issued.length, 8)
+      const service = await startService(t, { databaseUrl: url })
+      const recorded: Recorded[] = JSON.parse(await read(`${version}.json.gz`))
+      const issued: Recorded[] = []
+      for (const { path, token, headers = {}, status, body } of recorded) {
+        const response = await service.get(path, { token, headers })
+        // Cursors of 1.0.0 have no time of their version.
+        const isOfCursor = version === '1.0.0' && /since=(?!start)/.test(path)
+        t.equal(response.status, isOfCursor ? 410 : status, path)
+        if (response.status === 200) {
+          const { now, recorded } = commonFields(response.text, body, headers.accept)
+          t.strictSame(now, recorded, path)
+        } else t.equal(response.json().code, isOfCursor ? 'cursor_expired' : JSON.parse(body).code)
+        if (/since=/.test(path) && status === 200) issued.push({ path, token, status, body })
+      }
+      t.equal(issued.length, 8)
 
-  // An import after the upgrade: the copy of each client is read again.
-  const [{ id } = { id: '' }] = (
-    await client.query("select id from connection where label = 'A dozen rows'")
-  ).rows
-  const file = join(t.testdir({ 'rows.ndjson': portfolioLine(1) }), 'rows.ndjson')
-  const imported = await operatorHere(
-    ['import', 'portfolio-transactions', '--connection', id, file],
-    { DATABASE_URL: url },
+      // An import after the upgrade: the copy of each client of 1.0.0 is read again, and the others go on.
+      const [{ id } = { id: '' }] = (
+        await client.query("select id from connection where label = 'A dozen rows'")
+      ).rows
+      const file = join(t.testdir({ 'rows.ndjson': portfolioLine(1) }), 'rows.ndjson')
+      const imported = await operatorHere(
+        ['import', 'portfolio-transactions', '--connection', id, file],
+        { DATABASE_URL: url },
+      )
+      t.equal(imported.code, 0, imported.stderr)
+      for (const { path, token, body } of issued) {
+        const list = path.slice(0, path.indexOf('?'))
+        const since = `${list}?since=${JSON.parse(body).nextCursor}`
+        const { status, json } = await service.get(since, { token })
+        if (version === '1.0.0') t.match([status, json()], [410, { code: 'cursor_expired' }])
+        else t.equal(status, 200, since)
+      }
+    },
   )
-  t.equal(imported.code, 0, imported.stderr)
-  for (const { path, token, body } of issued) {
-    const list = path.slice(0, path.indexOf('?'))
-    const since = `${list}?since=${JSON.parse(body).nextCursor}`
-    const { status, json } = await service.get(since, { token })
-    t.match([status, json()], [410, { code: 'cursor_expired' }])
-  }
-})
 
 t.test('Recorded response: a new field is no difference, another value is one', async (t) => {
   const bodies = {
@@ -105,7 +120,7 @@ t.test('Recorded response: a new field is no difference, another value is one', 
 t.test(
   'Database of 1.0.0 under load: `migrate` keeps each row, and no statement fails',
   async (t) => {
-    const { url, client } = await restoreRelease(t)
+    const { url, client } = await restoreRelease(t, '1.0.0')
     const connections = (await client.query('select id, app_id from connection order by id')).rows
     // Without nulls: a later migration may add a column.
     const contentOf = async (session: pg.Client, id: string): Promise<string> => {
