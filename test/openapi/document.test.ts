@@ -235,7 +235,8 @@ t.test('document with a fault: the check names it', async (t) => {
     [`${place}: 200: application/json has an example without rows: the sample data need some`]: ({
       paths,
     }) => {
-      paths[path].get.responses[200].content['application/json'].examples.demo.value.items = []
+      paths[path].get.responses[200].content['application/json'].examples.sampleData.value.items =
+        []
     },
   }
   for (const [fault, damage] of Object.entries(cases)) {

@@ -70,9 +70,9 @@ t.test('examples of 200: responses with the sample data, digit by digit', async 
   t.equal(await readFile(EXAMPLES, 'utf8'), examples, `if not: ${RENEWAL}`)
   for (const [operationId, byType] of Object.entries(JSON.parse(examples) as Examples)) {
     const documented = contract.responses.get(operationId)?.get(200)
-    for (const [type, { demo }] of Object.entries(byType)) {
+    for (const [type, { sampleData }] of Object.entries(byType)) {
       const body = documented?.bodies.get(`${type}; charset=utf-8`)
-      t.equal(contract.errorsOf(demo.value, body ?? {}), '', `${operationId} ${type}`)
+      t.equal(contract.errorsOf(sampleData.value, body ?? {}), '', `${operationId} ${type}`)
     }
   }
 })

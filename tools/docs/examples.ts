@@ -28,7 +28,7 @@ export async function examplesOf({ get }: Pick<Service, 'get'>): Promise<Example
       const { status, text } = await get(`${DEMO_CONNECTION}/${request}`, options)
       if (status !== 200) throw new Error(`${request}: ${status}`)
       const value = isJson ? parseExactly(text) : text
-      examples[accept] = { demo: { summary: `GET …/${request}`, value } }
+      examples[accept] = { sampleData: { summary: `Sample data: GET …/${request}`, value } }
     }
     all[operationId] = examples
   }

@@ -28,7 +28,10 @@ export function parseExactly(text: string): unknown {
 
 /** Examples of 200 by operation and media type: responses with the sample data. `npm run docs:renew` writes them. */
 export const EXAMPLES = new URL('examples.json', import.meta.url)
-export type Examples = Record<string, Record<string, { demo: { summary: string; value: unknown } }>>
+export type Examples = Record<
+  string,
+  Record<string, { sampleData: { summary: string; value: unknown } }>
+>
 
 export async function readExamples(): Promise<Examples> {
   return parseExactly(await readFile(EXAMPLES, 'utf8')) as Examples
