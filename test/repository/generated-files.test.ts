@@ -6,6 +6,7 @@ import { lists } from '../../src/routes/lists.ts'
 import { clientRows } from '../../tools/docs/client-rows.ts'
 import { DOCUMENT, formatJson, RENEWAL } from '../../tools/docs/committed.ts'
 import { COMMANDS_FILE, helpText } from '../../tools/docs/help-text.ts'
+import { PICTURE_DIGEST, pictureDigest } from '../../tools/docs/page/picture.ts'
 import { PLAIN_PAGE, renderPlainPage } from '../../tools/docs/page/plain-text.ts'
 import { PAGE, renderPage } from '../../tools/docs/page/render.ts'
 import { STORIES, storiesText } from '../../tools/docs/page/stories.ts'
@@ -27,6 +28,11 @@ t.test('docs/reference/openapi.json: the served document, digit by digit', async
 t.test('page /docs: made from the committed document', async (t) => {
   const page = await renderPage(await readFile(DOCUMENT, 'utf8'))
   t.equal(await readFile(PAGE, 'utf8'), page, `if not: ${RENEWAL}`)
+})
+
+t.test('picture of the page /docs: made from the page as it is', async (t) => {
+  const digest = await readFile(PICTURE_DIGEST, 'utf8')
+  t.equal(digest, `${await pictureDigest()}\n`, 'if not: npm run docs:picture')
 })
 
 t.test('/docs.md: made from the committed document', async (t) => {
