@@ -126,7 +126,8 @@ function ofSchema(error: FastifySchemaValidationError, rules: ParameterRules): P
 /** Longest name of an unknown parameter that a text repeats, and that gets a suggestion. */
 const MAX_NAME = 100
 
-function unknownDetail(parameter: string, names: string[]): string {
+/** The rule that an unknown parameter breaks, in words. @param names of the parameters that exist */
+export function unknownDetail(parameter: string, names: string[]): string {
   if (names.length === 0) return 'This operation has no query parameters.'
   const isShort = parameter.length <= MAX_NAME
   const closest = isShort ? closestMatch(parameter, names, { maxDistance: 2 }) : undefined

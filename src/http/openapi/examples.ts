@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { LARGEST_LIMIT } from '../../schemas/list.ts'
 import {
   type ParameterError,
   type Problem,
@@ -7,7 +8,7 @@ import {
   routeNotFoundDetail,
   titleOf,
 } from '../../schemas/problem.ts'
-import { summaryOf } from '../parameter-errors.ts'
+import { pageRules, summaryOf, unknownDetail } from '../parameter-errors.ts'
 
 declare global {
   /** Parts of ECMAScript that Node 24 has and TypeScript 6 does not declare. */
@@ -42,17 +43,18 @@ const REQUEST_ID = '6a0f2d94-71c3-4be8-9f25-d3b8e4c7a106'
 /** Query of the example of `invalid_request`. */
 export const INVALID_QUERY = 'form=2025-01-01&to=2025-02-30'
 
+const rules = pageRules(LARGEST_LIMIT)
+
 const errors: ParameterError[] = [
   {
     parameter: 'form',
     code: 'unknown_parameter',
-    detail:
-      'There is no such parameter. Did you mean from? The parameters are from, to, limit, page, since, version.',
+    detail: unknownDetail('form', Object.keys(rules)),
   },
   {
     parameter: 'to',
     code: 'invalid_format',
-    detail: 'to must be a day that exists, as YYYY-MM-DD.',
+    detail: rules.to.text,
   },
 ]
 
