@@ -207,8 +207,8 @@ t.test('labels: each selector selects the pods or the service', async (t) => {
 t.test('operator: each command exists, and each role has its secret', async (t) => {
   const commands = pods.slice(1).map(({ spec }) => spec.containers[0].args)
   t.same(
-    commands.map(([, command]) => command),
-    ['migrate', 'verify', 'prune'],
+    commands.map(([, ...command]) => command.join(' ')),
+    ['migrate', 'verify', 'prune', 'token expiring'],
   )
   for (const [program, ...args] of commands) {
     t.equal(program, 'operator')

@@ -86,8 +86,8 @@ t.test(
   async (t) => {
     const folder = await mkdtemp(join(tmpdir(), 'units-'))
     t.teardown(() => rm(folder, { recursive: true }))
-    for (const job of ['verify', 'prune']) {
-      const name = `investment-data-${job}`
+    for (const job of ['verify', 'prune', 'token expiring']) {
+      const name = `investment-data-${job.replace(' ', '-')}`
       const text = await readFile(`deploy/systemd/${name}.service`, 'utf8')
       const timer = await readFile(`deploy/systemd/${name}.timer`, 'utf8')
       await writeFile(
