@@ -104,6 +104,7 @@ export async function withDatabase<T>(
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   try {
     signal.throwIfAborted()
+    if (pooler) await requireOwnSettings(db)
     return await use({ db, pool, signal, pooler })
   } finally {
     signal.removeEventListener('abort', onAbort)
@@ -161,6 +162,26 @@ export const withoutTimeouts = (scope: 'session' | 'transaction'): string => `
   select set_config(name, '0', ${scope === 'transaction'})
   from unnest(array['statement_timeout', 'transaction_timeout', 'idle_session_timeout']) name
   where current_setting(name, true) is not null`
+
+/**
+ * Behind a pooler, a command cannot set the settings of its sessions: those of its role count.
+ * @throws OperatorError with the statement that sets them
+ */
+async function requireOwnSettings(db: Kysely<Tables>): Promise<void> {
+  const { rows } = await sql<{ statement: string }>`
+    select format('alter role %I in database %I set %s = %L', current_user, current_database(), name, value) as statement
+    from (values
+      ('search_path', 'public', (current_schemas(false))[1]),
+      ('default_transaction_isolation', 'read committed', current_setting('default_transaction_isolation'))
+    ) setting (name, value, used)
+    where used is distinct from value`.execute(db)
+  if (rows.length === 0) return
+  const statements = rows.map(({ statement }) => statement)
+  throw new OperatorError(
+    'Behind a pooler (DATABASE_POOLER), commands use the settings of their role, and these would not work. Connect to ' +
+      `PostgreSQL itself, or run these statements and reconnect the pooler:\n${statements.join(';\n')};`,
+  )
+}
 
 export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
   const { rows } = await sql`select from pg_extension where extname = 'citus'`.execute(db)

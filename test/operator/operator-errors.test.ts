@@ -257,3 +257,21 @@ t.test(
     t.match(stderr, /^DATABASE_URL cannot obey PGCHANNELBINDING of the environment: use sslmode=/)
   },
 )
+
+t.test(
+  'search_path of the role behind a pooler: an error with the statement that helps',
+  async (t) => {
+    const { url } = await createDatabase(t)
+    const database = new URL(url).pathname.slice(1)
+    const behindPooler = { DATABASE_URL: url, DATABASE_POOLER: 'true' }
+    t.match(await operatorHere(['app', 'list'], behindPooler), { code: 0 })
+    await onServer(url, `alter database ${database} set search_path = pg_catalog`)
+    t.match(await operatorHere(['app', 'list'], { DATABASE_URL: url }), { code: 0 }, 'without one')
+    const { code, stderr } = await operatorHere(['app', 'list'], behindPooler)
+    t.equal(code, 1)
+    const [, statement = ''] = /\n(alter role .*);\n/.exec(stderr) ?? []
+    t.match(statement, / set search_path = 'public'$/)
+    await onServer(url, statement)
+    t.match(await operatorHere(['app', 'list'], behindPooler), { code: 0 })
+  },
+)

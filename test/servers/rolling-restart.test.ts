@@ -43,6 +43,7 @@ for (const [name, startProxy] of Object.entries(proxies)) {
     await sleep(2_000)
     assertAllAnswered(t, await kept())
     assertAllAnswered(t, await opened())
+    t.match(log(), / GET 200 /, 'each request has a line')
     t.notOk(/idq_demo|DEMO[A-Z]+1/.test(log()), 'no token in the log of the proxy')
   })
 }

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -113,7 +114,8 @@ export const startNginx: StartProxy = async (t, [one, two]) => {
   const args = ['-p', folder, '-e', 'stderr', '-c', 'nginx.conf']
   const options = { command: 'nginx', package: 'nginx-light', args, lastSignal } as const
   const program = await startProgram(t, options)
-  return await untilItProxies(program, `http://127.0.0.1:${port}`)
+  const proxy = await untilItProxies(program, `http://127.0.0.1:${port}`)
+  return { ...proxy, log: () => proxy.log() + readFileSync(join(folder, 'access.log'), 'utf8') }
 }
 
 const lastSignal = 'SIGTERM'
