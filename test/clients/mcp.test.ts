@@ -965,6 +965,15 @@ t.test('README.md: an app with a login of its own hosts the server', async (t) =
   const client = await connect('login-of-ana')
   t.notOk((await call(client, 'describe_connection', { connection: 'depot' })).isError)
   await t.rejects(connect('wrong'), 'without a login')
+  const { status, headers } = await fetch(url, { method: 'POST' })
+  t.equal(status, 401)
+  t.equal(headers.get('www-authenticate'), 'Bearer')
+  // README.md names them for the discovery of the login.
+  const { oauthMetadataResponse, requireBearerAuth } = await import(
+    '../../clients/mcp/node_modules/@modelcontextprotocol/server/dist/index.mjs'
+  )
+  t.type(requireBearerAuth, 'function')
+  t.type(oauthMetadataResponse, 'function')
 })
 
 t.test('the package: its version, its files, its size', async (t) => {

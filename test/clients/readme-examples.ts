@@ -9,7 +9,7 @@ export interface Example {
 }
 
 const EXAMPLE =
-  /^```\w+\n(?<source>(?:\/\/|#) (?<file>[\w.-]+)\n.*?)^```\n\nIt prints:\n\n```text\n(?<output>.*?)^```/gms
+  /^```\w+\n(?<source>(?:\/\/|#) (?<file>[\w.-]+)\n(?:(?!```).*\n)*)```\n\nIt prints:\n\n```text\n(?<output>(?:(?!```).*\n)*)```/gm
 
 /** Reads the examples of the README of a client. Their service is at `url`. */
 export async function readmeExamples(

@@ -337,7 +337,7 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
 }
 
 const READMES = {
-  TypeScript: { path: 'clients/typescript/README.md', file: 'postgres-copy.ts' },
+  TypeScript: { path: 'clients/typescript/README.md', file: 'postgres-copy.mts' },
   Python: { path: 'clients/python/README.md', file: 'postgres_copy.py' },
 }
 
@@ -348,7 +348,7 @@ for (const [language, { path, file }] of Object.entries(READMES)) {
     const place = await DATABASES.PostgreSQL(t)
     const readme = await readFile(join(ROOT, path), 'utf8')
     const [, source = ''] =
-      new RegExp(`<!-- ${file} -->\n\`\`\`\\w+\n(.*?)^\`\`\``, 'ms').exec(readme) ?? []
+      new RegExp(`^\`\`\`\\w+\n((?://|#) ${file}\n.*?)^\`\`\``, 'ms').exec(readme) ?? []
     const folder = t.testdir({
       [file]: source
         .replace('http://127.0.0.1:3000', seeded.url)
