@@ -46,14 +46,14 @@ const NOT_RUN: [RegExp, string][] = [
   ],
   [/^git clone --branch vVERSION |^cd checkout$|^git -C checkout push /, REGISTRY],
   [/^docker (build|tag|push) |^npm publish |npm pack --pack-destination/, REGISTRY],
-  [/^python3 -m venv \.\.\/tools|tools\/bin\/(python|pip) /, REGISTRY],
+  [/^pyproject-build |twine upload /, REGISTRY],
   [/^createdb --owner=OWNER investments$|'create extension citus'|citus_|COORDINATOR\//, CLUSTER],
   [/create_reference_table|^until \.\/operator token revoke ID|@STANDBY\/postgres$/, CLUSTER],
   [/^psql "\$DATABASE_URL" .*citus\.sql$/, CLUSTER],
 ]
 
 const tests = blocksOfTests()
-const sources = globSync('test/clients/*.test.ts').map(
+const sources = globSync('test/{clients,servers}/*.test.ts').map(
   (file) => [file, readFileSync(file, 'utf8')] as const,
 )
 
@@ -61,8 +61,9 @@ const sources = globSync('test/clients/*.test.ts').map(
 function testOf({ page, section, block, text }: DocumentedCommand): string | undefined {
   const whole = tests.get(`${section} ${block}`)
   if (whole !== undefined) return whole
-  if (page.startsWith('docs/tutorials/'))
-    return sources.find(([, source]) => source.includes(`'${page}'`))?.[0]
+  // Such as a tutorial: a test follows the whole page.
+  const follower = sources.find(([, source]) => source.includes(`'${page}'`))
+  if (/^docs\/(tutorials\/|analysis\.md)/.test(page)) return follower?.[0]
   const isCall = /(^|=\S*|"|\s)\.\/operator /.test(text) && /^docs\/[\w-]+\.md$/.test(page)
   const isAlone = !commands.some(
     (other) =>
