@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { dirname } from 'node:path'
+import { basename, dirname } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse, parseAllDocuments } from 'yaml'
 import { readConfig, settings } from '../../src/config.ts'
@@ -231,6 +231,17 @@ t.test('monitoring: the port, the job and the rules of deploy/observability/', a
     manifestOf('PrometheusRule').spec.groups,
     parse(read('deploy/observability/alerts.yml')).groups,
   )
+})
+
+t.test('each job that runs by itself has an alert, here and with systemd', async (t: Test) => {
+  const rules = read('deploy/observability/alerts.yml')
+  const cronJobs = jobs.filter(({ kind }) => kind === 'CronJob').map(({ metadata }) => metadata.name)
+  const timers = globSync('deploy/systemd/*.timer').map((path) => basename(path, '.timer'))
+  t.same(timers.toSorted(), cronJobs.toSorted())
+  for (const name of cronJobs) {
+    t.match(rules, `kube_cronjob_status_last_successful_time{cronjob="${name}"}`)
+    t.match(rules, `node_systemd_unit_state{name="${name}.service", state="failed"}`)
+  }
 })
 
 /** Names of the objects in the document. */
