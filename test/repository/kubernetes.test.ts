@@ -235,7 +235,9 @@ t.test('monitoring: the port, the job and the rules of deploy/observability/', a
 
 t.test('each job that runs by itself has an alert, here and with systemd', async (t: Test) => {
   const rules = read('deploy/observability/alerts.yml')
-  const cronJobs = jobs.filter(({ kind }) => kind === 'CronJob').map(({ metadata }) => metadata.name)
+  const cronJobs = jobs
+    .filter(({ kind }) => kind === 'CronJob')
+    .map(({ metadata }) => metadata.name)
   const timers = globSync('deploy/systemd/*.timer').map((path) => basename(path, '.timer'))
   t.same(timers.toSorted(), cronJobs.toSorted())
   for (const name of cronJobs) {
