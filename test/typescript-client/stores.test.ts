@@ -58,17 +58,24 @@ const DATABASES: Record<Database, (t: Test) => Promise<Place>> = {
     }
     return { file, query }
   },
-  PostgreSQL: async (t) => {
-    const schema = `copy_${randomBytes(6).toString('hex')}`
-    const url = new URL(copies)
-    url.searchParams.set('options', `-csearch_path=${schema}`)
-    const client = new pg.Client({ connectionString: url.href })
-    await client.connect()
-    t.teardown(() => client.end())
-    await client.query(`create schema ${schema}`)
-    const query = async (sql: string) => (await client.query(sql)).rows
-    return { file: url.href, query }
-  },
+  PostgreSQL: (t) => openSchema(t, newSchema()),
+}
+
+/** The name of a new schema, which must be quoted in SQL. */
+const newSchema = () => `Copy"${randomBytes(6).toString('hex')}`
+const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
+
+/** Makes a schema, and opens it as the first one of the `search_path`. */
+async function openSchema(t: Test, schema: string, ...others: string[]): Promise<Place> {
+  const url = new URL(copies)
+  const path = [schema, ...others].map(quoted).join(',')
+  url.searchParams.set('options', `-csearch_path=${path}`)
+  const client = new pg.Client({ connectionString: url.href })
+  await client.connect()
+  t.teardown(() => client.end())
+  await client.query(`create schema ${quoted(schema)}`)
+  const query = async (sql: string) => (await client.query(sql)).rows
+  return { file: url.href, query }
 }
 
 /** Rounds of two programs at once. A round in PostgreSQL takes longer. */
@@ -334,6 +341,59 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
     t.same(await place.query('select * from portfolio_transactions'), [{ text: 'mine' }])
     t.same(await place.query(`select to_regclass('investment_copy') as name`), [{ name: null }])
   })
+
+  t.test(
+    `${language}, PostgreSQL: two apps in one database, each with a schema of its own`,
+    async (t) => {
+      const [shared, own] = [newSchema(), newSchema()]
+      const first = { caller: await callerWithRows(2), place: await openSchema(t, shared) }
+      // The tables of the first app are on the path of the second one, as those in `public` are.
+      const second = { caller: await callerWithRows(5), place: await openSchema(t, own, shared) }
+      for (const { caller, place } of [first, second, first, second]) {
+        await client.copy(accessOf(service, caller), place.file, 'mine', { history: true })
+        await change(caller)
+      }
+      for (const { caller, place } of [first, second]) {
+        const { result } = await client.copy(accessOf(service, caller), place.file, 'mine')
+        t.match(result.portfolio, { rebuilt: false, inserted: 2 })
+        await compare(t, client, caller, place)
+      }
+      await client.read(second.place.file, 'mine', 'delete with history')
+      await compare(t, client, first.caller, first.place)
+      t.equal((await first.place.query('select * from investment_history')).length, 4)
+    },
+  )
+
+  t.test(
+    `${language}, PostgreSQL: views and tables of the app go on after a 410 and a deletion`,
+    async (t) => {
+      const caller = await callerWithRows(6)
+      const place = await DATABASES.PostgreSQL(t)
+      const access = { ...accessOf(service, caller), pageSize: 4 }
+      await client.copy(access, place.file, 'mine')
+      await place.query(`create view per_type as
+        select connection, type, sum(amount)::text as total, count(*)::int as count
+        from portfolio_transactions group by connection, type`)
+      await place.query('create table note (connection text, id text, text text)')
+      await place.query(`insert into note
+        select connection, id, 'checked' from portfolio_transactions`)
+      const notes = 'select n.text from note n join portfolio_transactions using (connection, id)'
+      t.match(await place.query('select * from per_type'), [{ count: 6 }])
+      await change(caller)
+      const fault = (n: number) => (n === 0 ? 'expired' : 'none')
+      const proxy = await startFaultProxy(t, { target: service.url, fault })
+      const through = { ...accessOf(proxy, caller), pageSize: 4 }
+      const { result } = await client.copy(through, place.file, 'mine')
+      t.ok(result.portfolio.rebuilt)
+      t.match(await place.query('select * from per_type'), [{ count: 8 }])
+      t.equal((await place.query(notes)).length, 6, 'the identifiers stay')
+      await client.read(place.file, 'mine', 'delete')
+      t.same(await place.query('select * from per_type'), [])
+      await client.copy(access, place.file, 'mine')
+      t.match(await place.query('select * from per_type'), [{ count: 8 }])
+      t.equal((await place.query(notes)).length, 6)
+    },
+  )
 }
 
 const READMES = {

@@ -258,7 +258,9 @@ class Session<Client extends PostgresClient> {
     const [[before = '']] = (await this.#values(`current_setting('lock_timeout')`)) as [[string]]
     await this.#client.query(`select set_config('lock_timeout', $1, true)`, [WAIT])
     const key = JSON.stringify([this.#names.copy, name])
-    await this.#client.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [key])
+    // The lock is one of the database. Another app may have a copy of the same name in its own schema.
+    const lock = 'select pg_advisory_xact_lock(hashtextextended(current_schema() || $1::text, 0))'
+    await this.#client.query(lock, [key])
     await this.#client.query(`select set_config('lock_timeout', $1, true)`, [before])
   }
 
@@ -273,20 +275,23 @@ class Session<Client extends PostgresClient> {
   }
 
   /**
-   * Returns the tables and views of the store.
-   * @throws CopyError `name_taken` if others have their names, in any schema of the search_path
+   * Returns the names of the tables and views of the store that are made. Those in a later schema of the `search_path` are
+   * of a store of another app, and this store makes its own.
+   * @throws CopyError `name_taken` if others have their names, in any schema of the `search_path`
    */
-  async #found(): Promise<[string, string | null][]> {
+  async #found(): Promise<string[]> {
     // A statement that reads no table may not see what another process has just made.
-    const rest = 'from unnest($1::text[]) as name join pg_class c on c.oid = to_regclass(name)'
-    const columns = `name, obj_description(c.oid, 'pg_class')`
+    const rest = `from unnest($1::text[]) as name join pg_class c on c.oid = to_regclass(name)
+      join pg_namespace n on n.oid = c.relnamespace`
+    const columns = `name, obj_description(c.oid, 'pg_class'), n.nspname = current_schema()`
     const found = (await this.#values(columns, rest, [allNames(this.#names)])) as [
       string,
       string | null,
+      boolean,
     ][]
     const other = found.find(([, comment]) => comment !== MARK)
     if (other !== undefined) throw nameTaken(other[0], 'PostgresStore(pool, name')
-    return found
+    return found.filter(([, , isInFirstSchema]) => isInFirstSchema).map(([name]) => name)
   }
 
   async find(list: ListName, copy: CopyName): Promise<Copy | undefined> {

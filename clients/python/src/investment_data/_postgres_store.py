@@ -109,7 +109,9 @@ class _Session:
         ((before,),) = await self.values("current_setting('lock_timeout')")
         await self.execute("select set_config('lock_timeout', %s, true)", _WAIT)
         key = json.dumps([self._names.copy, name], separators=(",", ":"), ensure_ascii=False)
-        await self.execute("select pg_advisory_xact_lock(hashtextextended(%s, 0))", key)
+        # The lock is one of the database. Another app may have a copy of the same name in its own schema.
+        lock = "select pg_advisory_xact_lock(hashtextextended(current_schema() || %s::text, 0))"
+        await self.execute(lock, key)
         await self.execute("select set_config('lock_timeout', %s, true)", before)
 
     async def prepare(self) -> None:
@@ -125,17 +127,21 @@ class _Session:
                 await self.execute(statement)
 
     async def _is_made(self) -> bool:
-        """True if the tables and views are there; an error if others have their names."""
+        """True if the tables and views are there; an error if others have their names.
+
+        Those in a later schema of the ``search_path`` are of a store of another app, and this store makes its own.
+        """
         # A statement that reads no table may not see what another process has just made.
         found = await self.values(
-            "name, obj_description(c.oid, 'pg_class')",
-            "from unnest(%s::text[]) as name join pg_class c on c.oid = to_regclass(name)",
+            "name, obj_description(c.oid, 'pg_class'), n.nspname = current_schema()",
+            "from unnest(%s::text[]) as name join pg_class c on c.oid = to_regclass(name)"
+            " join pg_namespace n on n.oid = c.relnamespace",
             self._names.all(),
         )
-        for name, comment in found:
+        for name, comment, _ in found:
             if comment != MARK:
                 raise name_taken(name, "PostgresStore(pool, name")
-        return bool(found)
+        return any(is_in_first_schema for _, _, is_in_first_schema in found)
 
     async def find(self, list_: str, copy: str) -> Any:
         found = await self.values(
