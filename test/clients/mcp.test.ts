@@ -631,6 +631,85 @@ t.test('a hostile description or name stays one cell', async (t) => {
   t.equal(orders.text.split('\n').length, 3)
   t.equal(orders.rows[0]?.isin, 'X Y')
   t.equal(orders.rows[0]?.name, rows[0]?.description)
+
+  const calls: [string, Arguments][] = [
+    ['describe_connection', {}],
+    ['summarize', { list: 'portfolio', by: ['type', 'investment'] }],
+    ['check_positions', {}],
+  ]
+  for (const [tool, values] of calls) {
+    const answer = await ask(tool, { connection: 'mine', ...values })
+    t.notOk(answer.isError, answer.text)
+    const [, columns = '', ...lines] = answer.text.split('\n')
+    t.equal(lines.length, tool === 'describe_connection' ? 0 : 1, tool)
+    for (const line of lines) t.equal(line.split('\t').length, columns.split('\t').length, tool)
+    t.notMatch(answer.text.replaceAll(/[\n\t]/g, ''), /[\p{Cc}\p{Cf}\u2028]/u, tool)
+  }
+})
+
+t.test('an answer is one text: assistants would pay for structuredContent as well', async (t) => {
+  const { client } = await host(t, demo)
+  const { tools } = await client.listTools()
+  for (const { name, outputSchema } of tools) {
+    t.equal(outputSchema, undefined, name)
+    const list = ['list_transactions', 'summarize'].includes(name) ? { list: 'account' } : {}
+    const valid = { connection: 'small', ...list }
+    for (const values of [valid, { ...valid, connection: 'other' }, { ...valid, other: 1 }]) {
+      const result = await client.callTool({ name, arguments: values })
+      const { content, structuredContent } = result as Record<string, unknown>
+      t.equal(result.isError === true, values !== valid, name)
+      t.equal(structuredContent, undefined, name)
+      t.match(content, [{ type: 'text', text: /./ }], name)
+      t.equal((content as unknown[]).length, 1, name)
+    }
+  }
+})
+
+t.test('an unknown tool: an error that names it, and no request', async (t) => {
+  const { client, requests } = await host(t, demo)
+  // For the name of a method of objects, the SDK says that the tool is disabled.
+  for (const name of ['delete_connection', 'constructor', '__proto__'])
+    await t.rejects(client.callTool({ name, arguments: { connection: 'small' } }), {
+      message: new RegExp(`Tool ${name} (not found|disabled)`),
+    })
+  t.equal(requests(), 0)
+})
+
+t.test('a call that is cancelled: another one at the same time gets its answer', async (t) => {
+  let release = () => {}
+  const isReleased = new Promise<void>((resolve) => {
+    release = resolve
+  })
+  let held = () => {}
+  const isHeld = new Promise<void>((resolve) => {
+    held = resolve
+  })
+  const proxy = await startTcpProxy(t, service.url, (client) => {
+    forward(client, service.url, {
+      fromServer: async (data, { client }) => {
+        held()
+        await isReleased
+        client.write(data)
+      },
+    })
+  })
+  const { client, ask, requests } = await host(t, demo, { url: proxy.origin })
+  const values = { connection: 'small', list: 'account' }
+  const controller = new AbortController()
+  const { signal } = controller
+  const cancelled = client.callTool({ name: 'summarize', arguments: values }, { signal })
+  const other = ask('summarize', values)
+  await isHeld
+  controller.abort('the user has stopped')
+  await t.rejects(cancelled)
+  release()
+  const answer = await other
+  t.notOk(answer.isError, answer.text)
+  const { ask: askDirectly } = await host(t, demo)
+  t.equal(answer.text, (await askDirectly('summarize', values)).text)
+  const before = requests()
+  t.equal((await ask('summarize', values)).text, answer.text)
+  t.equal(requests(), before + 1, 'the copy is complete')
 })
 
 const LONG = `-${'9'.repeat(38)}.${'9'.repeat(38)}`
