@@ -11,7 +11,8 @@ export async function findConnectionId(
   name: string,
 ): Promise<string | undefined> {
   const id = isConnectionKey(name) ? name : null
-  if (appId === undefined) return id ?? undefined
+  // PostgreSQL refuses a text with NUL, which a line of UTF-16 or a damaged file has. No external id has one.
+  if (appId === undefined || name.includes('\0')) return id ?? undefined
   // An external id may look like the id of another connection: the id comes first.
   const text = `
     select id from connection where app_id = $1 and (external_id = $2 or id = $3::bigint)

@@ -194,23 +194,40 @@ t.test('Compressed file of several megabytes: every byte', async (t) => {
   t.ok(Buffer.concat(found).equals(Buffer.from(text)))
 })
 
+t.test('File that is no text: one sentence says what it is, and what to do', async (t) => {
+  const contents: [Buffer, RegExp][] = [
+    [Buffer.from(`\ufeff${one}\n`, 'utf16le'), /is UTF-16, not UTF-8: `iconv /],
+    [Buffer.from(`\ufeff${one}\n`, 'utf16le').swap16(), /is UTF-16, not UTF-8: `iconv /],
+    [Buffer.alloc(1000), /begins with a zero byte, .*: get it again/],
+    [Buffer.from('PK\u0003\u0004 rows.xlsx'), /is a ZIP file or a spreadsheet: .* save it as CSV/],
+    [zstdCompressSync(one), /is compressed by zstd: .* decompress it/],
+  ]
+  const connection = await newConnection()
+  for (const format of ['ndjson', 'csv'] as const)
+    for (const [content, message] of contents)
+      for (const bytes of [content, gzipSync(content)])
+        await t.rejects(run(type, connection, bytes, { format }), {
+          name: 'OperatorError',
+          message,
+        })
+})
+
 t.test('JSON in another form: rejected with its lines', async (t) => {
   const row = JSON.parse(one)
   for (const rows of [[row], { items: [row] }]) {
-    const advice = Array.isArray(rows) ? /^1: an object on each line .*jq -c/ : /^1: /
-    t.match((await problems(type, JSON.stringify(rows)))[0], advice)
-    t.match((await problems(type, JSON.stringify(rows, null, 2)))[0], advice)
+    const isArray = Array.isArray(rows)
+    const array = /^1: an object on each line .*jq -c '\.\[\]'/
+    t.match((await problems(type, JSON.stringify(rows)))[0], isArray ? array : /^1: /)
+    const onManyLines = isArray ? array : /^1: an object on one line .*jq -c \. /
+    t.match((await problems(type, JSON.stringify(rows, null, 2)))[0], onManyLines)
   }
 })
 
 t.test('File that is neither text nor gzip: rejected with its line', async (t) => {
   const files = [
-    zstdCompressSync(one),
-    Buffer.from(`\ufeff${one}`, 'utf16le'),
     Buffer.from(one, 'utf16le'),
     Buffer.from('%PDF-1.7\n'),
     Buffer.from('<!DOCTYPE html>\n<html>'),
-    Buffer.alloc(4096),
   ]
   for (const file of files) t.match((await problems(type, file))[0], /^1: (not |the line is)/)
 })

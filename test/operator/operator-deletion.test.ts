@@ -350,6 +350,16 @@ t.test('connection delete --file: locks in the order of ids, 500 in a transactio
   })
 })
 
+t.test('connection delete --file: a damaged line is the id of no connection', async (t) => {
+  const { connection } = await addCustomer('damaged file')
+  const path = tokenFile('damaged')
+  writeFileSync(path, `customer\0 1\n${connection.id}\n`)
+  t.match(await call('connection', 'delete', '--file', path, '--app', 'damaged file'), {
+    code: 0,
+    stdout: /^1 connection deleted .*; 1 of the ids had none\.\n$/,
+  })
+})
+
 t.test('connection delete: another session deletes it at the same time', async (t) => {
   const { connection } = await addCustomer('deleted twice')
   const session = await openClient(t, DATABASE_URL)

@@ -230,6 +230,18 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
   }
   t.match(results.at(-1), { line: bad.length + 3, portfolioTransactions: counts(1) })
   t.match(await rowCounts(connection), { portfolio: 2, account: 0 })
+  const otherForms: [string, RegExp][] = [
+    [
+      JSON.stringify({ connection }, null, 2),
+      /^an object on one line is expected: `jq -c \. FILE`/,
+    ],
+    [`[${good(3)}]`, /^an object on each line is expected: `jq -c '/],
+    [`[${good(3)},\n${good(4)}]`, /^an object on each line is expected: `jq -c '/],
+  ]
+  for (const [text, advice] of otherForms) {
+    const first = (await refresh(text)).results.find((each) => each.line === 1) as Result
+    t.match(details(first)[0], advice)
+  }
   const cut = await refresh(`${good(3)}\n${good(4).slice(0, -5)}`)
   t.match(cut.results, [
     { line: 1 },
@@ -357,6 +369,8 @@ t.test('--app: its connections only, also by their external ids', async (t) => {
   await sql`update connection set external_id = 'customer 2' where id = ${foreign.id}`.execute(db)
   const lists = { account: [accountLine(1)] }
   const lines = ['customer 1', own.id, 'customer 2', foreign.id].map((name) => line(name, lists))
+  const withNul = await refresh('{"connection":"a\\u0000"}', '--app', 'own')
+  t.match(details(withNul.results[0] as Result), [/^connection: the connection a\0 does not exist/])
   const { results } = await refresh(lines.join('\n'), '--app', 'own', '--jobs', '1')
   t.match(results, [
     { connection: 'customer 1', accountTransactions: counts(1) },

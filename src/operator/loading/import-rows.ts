@@ -5,7 +5,7 @@ import { OperatorError } from '../../operator-error.ts'
 import { withoutTimeouts } from '../database.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { type CsvRow, readCsv } from './csv.ts'
-import { parseJson } from './json.ts'
+import { adviceOnForm, parseJson } from './json.ts'
 import {
   beginLoad,
   mayRepeat,
@@ -138,13 +138,10 @@ async function* copyText(
 /** A file in another format has an advice on its first line. */
 function parseLine(line: Line, problems: Problems): unknown {
   if (line.line !== 1 || line.problem !== undefined) return parseJson(line, problems)
-  const [first] = line.text.trimStart()
-  if (first === '{') return parseJson(line, problems)
-  return problems.add(
-    first === '['
-      ? "an object on each line is expected: `jq -c '.[]' FILE` writes them from an array"
-      : 'not JSON: if the file is CSV, add --format csv',
-  )
+  const advice = adviceOnForm(line)
+  if (advice !== undefined) return problems.add(advice)
+  if (line.text.trimStart().startsWith('{')) return parseJson(line, problems)
+  return problems.add('not JSON: if the file is CSV, add --format csv')
 }
 
 /** PostgreSQL finds duplicates: they may be gigabytes apart. @throws ImportRejected with the first problems by line */

@@ -18,6 +18,17 @@ const DECIMAL = new RegExp(
 /** Escapes with which a name would hide from DECIMAL, and a text would begin with NUMBER. */
 const ESCAPED_LETTER_OR_NUL = /\\u00(?:00|[4-7])/
 
+/** Advice for a file of JSON that has not an object on each line. Its first line shows this. */
+export function adviceOnForm({ line, text }: Line): string | undefined {
+  if (line !== 1) return undefined
+  const start = text.trim()
+  if (start.startsWith('['))
+    return "an object on each line is expected: `jq -c '.[]' FILE` writes them from an array"
+  return start === '{'
+    ? 'an object on one line is expected: `jq -c . FILE` writes it so'
+    : undefined
+}
+
 /** Parses a line of JSON. A decimal becomes a text with all its digits, after NUMBER. */
 export function parseJson(
   { text, problem }: Pick<Line, 'text' | 'problem'>,

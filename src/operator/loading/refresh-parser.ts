@@ -1,4 +1,4 @@
-import { isObject, parseJson } from './json.ts'
+import { adviceOnForm, isObject, parseJson } from './json.ts'
 import { type ListRows, mergeSql, type Replacement } from './merge.ts'
 import { Problems } from './problems.ts'
 import { type Row, type RowParser, reportUnknown, rowParser } from './row-parser.ts'
@@ -33,12 +33,14 @@ const MOST_VALUES = 400_000
 const MOST_OF_AN_ID = 510
 
 /** Parses a line of a refresh with the checks of the import. */
-export function parseRefresh({ text, problem }: Line): Refresh {
+export function parseRefresh(input: Line): Refresh {
+  const { text, problem } = input
   const problems = new Problems()
   const refresh: Refresh = { lists: [], errors: problems.shown }
   const isLong = text.length > MOST_VALUES && Number(text.match(/[[{]/g)?.length) > MOST_VALUES
   const tooMany = isLong ? `the line has more than ${MOST_VALUES} objects and arrays` : undefined
-  const line = parseJson({ text, problem: problem ?? tooMany }, problems)
+  const reason = problem ?? tooMany ?? adviceOnForm(input)
+  const line = parseJson({ text, problem: reason }, problems)
   if (line === undefined) return refresh
   if (!isObject(line)) {
     problems.add('a JSON object is expected: the refresh of a connection')

@@ -17,7 +17,26 @@ const MAXIMUM_EXPANSION = 200
 /** The first byte of gzip begins neither JSON nor a header of CSV. */
 const isGzip = (start: Buffer | undefined) => start?.[0] === 0x1f
 
-/** Decompresses a source. @throws OperatorError if it is damaged, compressed twice, or expands without end */
+/** Programs on Windows write UTF-16, a computer that lost power leaves zero bytes, and spreadsheets save ZIP files. */
+const OTHER_CONTENT: [start: string, advice: string][] = [
+  ['fffe', 'is UTF-16, not UTF-8: `iconv -f UTF-16 -t UTF-8` converts it'],
+  ['feff', 'is UTF-16, not UTF-8: `iconv -f UTF-16 -t UTF-8` converts it'],
+  ['00', 'begins with a zero byte, so it is no text: get it again from its source'],
+  ['504b0304', 'is a ZIP file or a spreadsheet: unpack it, or save it as CSV'],
+  ['28b52ffd', 'is compressed by zstd: only gzip is read, so decompress it'],
+  ['fd377a585a', 'is compressed by xz: only gzip is read, so decompress it'],
+]
+
+function requireText(name: string, start: Buffer | undefined): void {
+  const bytes = start?.subarray(0, 5).toString('hex') ?? ''
+  const other = OTHER_CONTENT.find(([prefix]) => bytes.startsWith(prefix))
+  if (other) throw new OperatorError(`${escaped(name)} ${other[1]}.`)
+}
+
+/**
+ * Decompresses a source. @throws OperatorError if it is no text, damaged, compressed twice or by another program than
+ * gzip, or expands without end
+ */
 export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buffer> {
   const iterator = chunks[Symbol.asyncIterator]()
   const { value: start } = await iterator.next()
@@ -32,13 +51,16 @@ export async function* plainBytes({ name, chunks }: Source): AsyncGenerator<Buff
       yield chunk
     }
   }
+  requireText(name, start)
   if (!isGzip(start)) return yield* all()
   const gunzip = createGunzip()
   let expanded = 0
   try {
     for await (const chunk of pipeline(Readable.from(counted()), gunzip, () => {})) {
-      if (expanded === 0 && isGzip(chunk))
-        throw new OperatorError(`${escaped(name)} is compressed twice.`)
+      if (expanded === 0) {
+        if (isGzip(chunk)) throw new OperatorError(`${escaped(name)} is compressed twice.`)
+        requireText(name, chunk)
+      }
       expanded += chunk.length
       if (expanded > MAXIMUM_EXPANSION * gunzip.bytesWritten)
         throw new OperatorError(
