@@ -1,5 +1,6 @@
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
+import type { Route } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
@@ -145,15 +146,41 @@ t.test('an anchor that is no text, or no section: the page works', async (t) => 
   }
 })
 
-t.test('without the document: the page sends requests to its own address', async (t) => {
-  const id = 'listAssetsTransferOrders'
-  await page.route('**/openapi.json', (route) => route.abort())
-  t.teardown(() => page.unroute('**/openapi.json'))
-  await open(`${service.url}/docs#${id}`)
-  await field(id, 'Authorization').fill(DEMO_TOKEN)
-  await field(id, 'token').fill(DEMO_CONNECTION_TOKEN)
-  t.match((await send(id)).status, /^200 OK/)
-  t.notOk(await page.getByText('public demo tokens').isVisible())
+const NO_DOCUMENT: Record<string, (route: Route) => unknown> = {
+  'its request fails': (route) => route.abort(),
+  'its request hangs': () => undefined,
+}
+for (const [reason, respond] of Object.entries(NO_DOCUMENT))
+  t.test(`no document, ${reason}: the page sends requests to its own address`, async (t) => {
+    const id = 'listAssetsTransferOrders'
+    await page.route('**/openapi.json', respond)
+    t.teardown(() => page.unroute('**/openapi.json'))
+    await open(`${service.url}/docs#${id}`)
+    await field(id, 'Authorization').fill(DEMO_TOKEN)
+    await field(id, 'token').fill(DEMO_CONNECTION_TOKEN)
+    t.match((await send(id)).status, /^200 OK/)
+    t.notOk(await page.getByText('public demo tokens').isVisible())
+  })
+
+t.test('while the request of the document hangs: navigation, search and theme work', async (t) => {
+  const waiting = await browser.newPage(DESK)
+  t.teardown(() => waiting.close())
+  waiting.setDefaultTimeout(20_000)
+  await waiting.route('**/openapi.json', () => undefined)
+  // The request never ends, so that a slow test does not check the page after the time limit.
+  await waiting.addInitScript('AbortSignal.timeout = () => new AbortController().signal')
+  await waiting.goto(`${service.url}/docs#listAccountTransactions`)
+  await waiting.locator('#listAccountTransactions[open]').waitFor()
+  await waiting.getByRole('searchbox').fill('pagination')
+  await waiting.locator('#results a[href="#pagination"]').click()
+  t.equal(await waiting.locator(':target').getAttribute('id'), 'pagination')
+  await waiting.getByRole('searchbox').fill('')
+  await waiting.locator('#contents').getByRole('link', { name: 'Exact decimals' }).click()
+  t.equal(await waiting.locator(':target').getAttribute('id'), 'exact-decimals')
+  await waiting.getByRole('button', { name: 'Dark theme' }).click()
+  const scheme = await waiting.evaluate('getComputedStyle(document.documentElement).colorScheme')
+  t.equal(scheme, 'dark')
+  t.equal(await waiting.locator('main[data-settings]').count(), 0, 'the request still hangs')
 })
 
 t.test('parameters: place, type and if they are required', async (t) => {
