@@ -52,6 +52,9 @@ async function startDocumentedHaproxy(
   const [configuration = ''] = codeBlocks('Behind a proxy')
   const port = await freePort()
   const filled = fillIn(configuration, {
+    // Only root can become another user.
+    'user haproxy': '',
+    'group haproxy': '',
     'bind :443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1': `bind 127.0.0.1:${port}${tls}`,
     ...changes,
     'check port 9464': 'check',
