@@ -23,7 +23,7 @@ interface ClosedList {
 interface Document {
   info: { version: string; license: object; contact?: object }
   servers: { url: string }[]
-  paths: Record<string, { get: { parameters: { name: string }[] } }>
+  paths: Record<string, { get: DocumentedOperation & { parameters: { name: string }[] } }>
   components: { schemas: Record<'PortfolioTransactionType' | 'AccountTransactionType', ClosedList> }
 }
 
@@ -113,10 +113,16 @@ t.test(
 
 t.test('version and license: those of package.json', async (t) => {
   const { version, license } = JSON.parse(await readFile('package.json', 'utf8'))
-  t.match(document.info, {
-    version,
-    license: { name: license, identifier: `LicenseRef-${license}` },
-  })
+  t.equal(document.info.version, version)
+  t.equal(license, 'UNLICENSED')
+  const identifier = 'LicenseRef-All-rights-reserved'
+  t.strictSame(document.info.license, { name: 'All rights reserved', identifier })
+})
+
+t.test('media types: the first one is the default of the service', (t) => {
+  for (const [path, { get }] of Object.entries(document.paths))
+    t.equal(Object.keys(get.responses[200]?.content ?? {})[0], 'application/json', path)
+  t.end()
 })
 
 t.test('types of transactions: a meaning and an impact for each value', async (t) => {

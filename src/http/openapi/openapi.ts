@@ -28,10 +28,8 @@ export const openapi = fp(async (app: FastifyInstance, { config }: { config: Con
       openapi: '3.1.0',
       info: {
         title: 'Investment Data Query Service',
-        license: {
-          name: packageJson.license,
-          identifier: `LicenseRef-${packageJson.license}`,
-        },
+        // It says what UNLICENSED in package.json means. Redoc shows the identifier instead of the name.
+        license: { name: 'All rights reserved', identifier: 'LicenseRef-All-rights-reserved' },
         version: packageJson.version,
         description: `${guide}\n${errorCodes()}`,
         ...(CONTACT_URL === undefined ? {} : { contact: { url: CONTACT_URL } }),
