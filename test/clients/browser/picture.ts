@@ -16,7 +16,11 @@ import { DESK, newDocsPage } from './docs-page.ts'
 t.test('docs:picture: an operation and its response at 1280 pixels', async (t) => {
   const browser = await launchChromium(t)
   const { token: DEMO_CONNECTION_TOKEN } = DEMO.wealth.connections.small
-  const environment = { DEMO_TOKENS: `${DEMO_TOKEN},${DEMO_CONNECTION_TOKEN}` }
+  const environment = {
+    DEMO_TOKENS: `${DEMO_TOKEN},${DEMO_CONNECTION_TOKEN}`,
+    // The samples show this address instead of a random port. The page sends requests to its own address.
+    PUBLIC_URL: 'http://127.0.0.1:3000',
+  }
   const service = await startSeededService(t, { environment })
   const { page, open } = await newDocsPage(t, browser, DESK)
   await open(`${service.url}/docs#${OPERATION}`)
