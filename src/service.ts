@@ -96,7 +96,6 @@ export function databaseOptions(config: Config, url: string): DatabaseOptions {
   return {
     url,
     size: config.DATABASE_POOL_SIZE,
-    waitMs: config.STATEMENT_TIMEOUT_MS,
     statementTimeoutMs: config.STATEMENT_TIMEOUT_MS,
     pooler: config.DATABASE_POOLER,
     replicaUrl: config.DATABASE_REPLICA_URL,

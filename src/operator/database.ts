@@ -40,8 +40,7 @@ export async function withDatabase<T>(
   { signal, notice, sessions, pooler }: CommandOptions,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
-  const limits = { pooler, waitMs: CONNECT_MS, statementTimeoutMs: CONNECT_MS }
-  const hosts = new Hosts({ ...limits, url }, () => {})
+  const hosts = new Hosts({ url, pooler, statementTimeoutMs: CONNECT_MS }, () => {})
   await hosts.follow()
   const clients = new Set<CommandClient>()
   const pool = new pg.Pool({

@@ -9,10 +9,10 @@ export interface ConnectOptions {
   url: string
   /** True if the server may be a standby. By default, the URL decides (target_session_attrs). */
   standby?: boolean
-  waitMs: number
-  /** Maximum time to open a connection; CONNECT_MS by default. Tests on a busy machine need more. */
-  connectMs?: number
+  /** Maximum time of a statement, and of the wait for a connection, in ms. */
   statementTimeoutMs: number
+  /** Maximum time to open a connection; CONNECT_MS or statementTimeoutMs by default. Tests on a busy machine need more. */
+  connectMs?: number
   /** True behind PgBouncer in transaction mode. It rejects startup options: the role has the settings (`migrate`). */
   pooler: boolean
   /** Returns the URL with the newest user and password. */
@@ -32,17 +32,18 @@ const WITHOUT_OTHER_TIMEOUTS = `
 
 /** Returns the settings of a read-only connection that keeps the plan of a prepared statement. */
 export function clientConfig(options: ConnectOptions): pg.ClientConfig {
+  const { statementTimeoutMs, connectMs = Math.min(CONNECT_MS, statementTimeoutMs) } = options
   const settings = {
     ...requiredSettings,
     default_transaction_read_only: 'on',
-    statement_timeout: options.statementTimeoutMs,
+    statement_timeout: statementTimeoutMs,
     // Shorter than statement_timeout, because a query that waits for a lock occupies a connection.
-    lock_timeout: Math.ceil(options.statementTimeoutMs / 5),
+    lock_timeout: Math.ceil(statementTimeoutMs / 5),
     ...plannerSettings(true),
   }
   return {
     connectionString: options.url,
-    connectionTimeoutMillis: Math.min(options.waitMs, options.connectMs ?? CONNECT_MS),
+    connectionTimeoutMillis: connectMs,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',

@@ -83,14 +83,14 @@ export const PROBE_MS = 800
 
 /** Opens a server with two pools: large reads have few connections, so that small ones do not wait behind them. */
 function openServer(options: ServerOptions) {
-  const { size, waitMs, pooler, statementTimeoutMs, onFailover } = options
+  const { size, pooler, statementTimeoutMs, onFailover } = options
   const hosts = new Hosts(options, (server) => {
     for (const pool of pools) pool.abandon()
     onFailover?.(server)
   })
   const sizes = poolSizes(size)
   const silentMs = statementTimeoutMs + GRACE_MS
-  const usual = { waitMs, pooler, silentMs }
+  const usual = { waitMs: statementTimeoutMs, pooler, silentMs }
   const large = new Pool({ ...usual, size: sizes.large, isLarge: true }, async () => {
     const client = await hosts.connect()
     // PostgreSQL then ends the statement of a closed connection. Some systems do not support it.

@@ -87,7 +87,7 @@ t.test('503: only the others leave too little memory', async (t) => {
 })
 
 const BYTES = 8 * 2 ** 20
-const options = { size: 1, waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+const options = { size: 1, statementTimeoutMs: 5_000, pooler: false }
 const read = { name: 'rows', title: 'rows', text: 'select generate_series(1, $1::int)' }
 
 t.test('memory of a read: free after a failure, and if the client disconnects', async (t) => {
@@ -107,7 +107,7 @@ t.test('memory of a read: free after a failure, and if the client disconnects', 
   t.equal(used(), 0)
   failing.memory.close(true)
 
-  const late = readerOf({ rows: 5_000, limits, msAgo: options.waitMs + 1 })
+  const late = readerOf({ rows: 5_000, limits, msAgo: options.statementTimeoutMs + 1 })
   await t.rejects(db.read(read, ['3'], late), { name: 'Unavailable' })
   t.equal(used(), 0)
   late.memory.close(true)

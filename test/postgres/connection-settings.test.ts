@@ -15,7 +15,7 @@ import { openTestDatabase } from '../support/new-database.ts'
 import { operatorHere } from '../support/operator-process.ts'
 
 const { url } = await createDatabase(t)
-const options = { size: 1, waitMs: 3_000, pooler: false }
+const options = { size: 1, pooler: false }
 
 const settings = {
   name: 'settings',
@@ -113,7 +113,7 @@ t.test('name of a server: host and port, an IPv6 address in brackets', async (t)
 
 t.test('the role of the service may read cluster and timeline', async (t) => {
   const login = await loginOfService(t, openAsOwner(t, url), url)
-  const options = { waitMs: 5_000, statementTimeoutMs: 5_000, pooler: false }
+  const options = { statementTimeoutMs: 5_000, pooler: false }
   const client = await openClient(t, url)
   const { rows } = await client.query(`
     select system_identifier::text as cluster, timeline_id as timeline,

@@ -49,9 +49,8 @@ t.test('fault of the statement: 500', async (t) => {
 t.test('deadline of a request', async (t) => {
   /** All reads of a request share one time limit. */
   const { url } = await createDatabase(t)
-  const waitMs = 1_000
-  const limits = { size: 1, waitMs, statementTimeoutMs: 5_000, pooler: false }
-  const db = openDatabase({ url, ...limits })
+  const statementTimeoutMs = 4_000
+  const db = openDatabase({ url, size: 1, statementTimeoutMs, pooler: false })
   t.teardown(() => db.close())
 
   const one = { name: 'one', title: 'one', text: 'select 1' }
@@ -64,15 +63,15 @@ t.test('deadline of a request', async (t) => {
 
   t.test('Unavailable: a read after the time limit of its request', async (t) => {
     t.equal(await read(one, 0), 1)
-    t.equal(await read(one, waitMs / 2), 1)
-    await t.rejects(read(one, waitMs + 1), {
+    t.equal(await read(one, statementTimeoutMs / 2), 1)
+    await t.rejects(read(one, statementTimeoutMs + 1), {
       name: 'Unavailable',
       message: /no database connection became free/,
     })
   })
 
   t.test('Unavailable: a read waits only for the rest of its time limit', async (t) => {
-    // One connection takes two reads at a time, so there is no place left.
+    // One connection takes two reads at a time, so there is no place left until the first of them ends.
     const busy = Promise.all([read(sleep, 0), read(sleep, 0)])
     const rejected: string[] = []
     const waits = (name: string, msAgo: number) =>
@@ -80,8 +79,11 @@ t.test('deadline of a request', async (t) => {
         read(one, msAgo).finally(() => rejected.push(name)),
         { message: /no database connection became free/ },
       )
-    await Promise.all([waits('just begun', 0), waits('begun long ago', waitMs - 100)])
-    t.same(rejected, ['begun long ago', 'just begun'])
+    await Promise.all([
+      waits('begun before', statementTimeoutMs - 1_000),
+      waits('begun long ago', statementTimeoutMs - 100),
+    ])
+    t.same(rejected, ['begun long ago', 'begun before'])
     t.equal((await busy).length, 2)
   })
 })
@@ -90,8 +92,7 @@ t.test('locked table', async (t) => {
   const { url } = await createDatabase(t)
   const owner = openAsOwner(t, url)
   // A fifth of statementTimeoutMs is the lock timeout.
-  const limits = { size: 4, waitMs: 5_000, statementTimeoutMs: 1_000, pooler: false }
-  const db = openDatabase({ url, ...limits })
+  const db = openDatabase({ url, size: 4, statementTimeoutMs: 5_000, pooler: false })
   t.teardown(() => db.close())
 
   const locked = { name: 'locked', title: 'locked', text: 'select count(*) from app' }

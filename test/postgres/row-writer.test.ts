@@ -25,7 +25,7 @@ type Field = string | null
 
 const { url } = await createDatabase(t)
 const plain = await openClient(t, url)
-const client = await connect({ url, waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false })
+const client = await connect({ url, statementTimeoutMs: 20_000, pooler: false })
 t.teardown(() => client.end())
 
 /** Columns of the lookup, which the writer skips. */

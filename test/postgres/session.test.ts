@@ -11,7 +11,7 @@ const { url } = await createDatabase(t)
 const sleep = { name: 'sleep', title: 'sleep', text: 'select pg_sleep($1::float8)' }
 
 async function openSession(t: Test, depth: number) {
-  const client = await connect({ url, waitMs: 5_000, statementTimeoutMs: 5_000, pooler: false })
+  const client = await connect({ url, statementTimeoutMs: 5_000, pooler: false })
   t.teardown(() => client.destroy())
   const session = new Session(client, depth)
   /** Times for which PostgreSQL worked, by read. */

@@ -245,7 +245,7 @@ t.test('a lost prepared statement: RawQuery reports it, and runs it unnamed', as
 t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconnects', async (t) => {
   await plain.query(`create function lose_statements() returns void language plpgsql as
     $$ begin execute 'deallocate all'; end $$`)
-  const options = { waitMs: 3_000, statementTimeoutMs: 5_000, pooler: false }
+  const options = { statementTimeoutMs: 5_000, pooler: false }
   const db = openDatabase({ url, size: 1, ...options })
   t.teardown(() => db.close())
   const ownProcess = async () => (await db.read(OWN_PROCESS, [], readerOf())).shift()
@@ -321,7 +321,7 @@ async function plainRows(
 
 /** Opens a connection as the service does, closed at teardown. */
 async function openWire(t: Test, url: string): Promise<WireClient> {
-  const options = { waitMs: 5_000, statementTimeoutMs: 20_000, pooler: false }
+  const options = { statementTimeoutMs: 20_000, pooler: false }
   const client = await connectWire({ url, ...options })
   t.teardown(() => client.destroy())
   return client
@@ -392,7 +392,7 @@ t.test('a damaged stream', async (t) => {
         },
       }),
     )
-    const limits = { size: 2, waitMs: 20_000, statementTimeoutMs: 20_000, pooler: false }
+    const limits = { size: 2, statementTimeoutMs: 20_000, pooler: false }
     const db = openDatabase({ ...limits, url: through.href })
     t.teardown(() => db.close())
     const read = async (values: string[]) => {
