@@ -37,12 +37,36 @@ const REQUIRED_SETTINGS = Object.entries(requiredSettings).map(
 /** Opens a database, and follows its newest primary. Closes the connections after `use`, and at an abort. */
 export async function withDatabase<T>(
   url: string,
-  { signal, notice, sessions, pooler }: CommandOptions,
+  options: CommandOptions,
   use: (database: OperatorDatabase) => Promise<T>,
 ): Promise<T> {
+  const { signal, pooler } = options
   const hosts = new Hosts({ url, pooler, statementTimeoutMs: CONNECT_MS }, () => {})
   await hosts.follow()
   const clients = new Set<CommandClient>()
+  const pool = openPool(hosts, clients, options)
+  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
+  const stopFollowing = followPrimary(hosts, pool, clients, options)
+  const stopReporting = reportBlockers(pool, clients, options)
+  const stopListening = closeAtAbort(clients, options)
+  try {
+    signal.throwIfAborted()
+    if (pooler) await requireOwnSettings(db)
+    return await use({ db, pool, signal, pooler })
+  } finally {
+    stopFollowing()
+    stopReporting()
+    stopListening()
+    await db.destroy()
+  }
+}
+
+/** Returns a pool of sessions on the host in use. `clients` has those that are open. */
+function openPool(
+  hosts: Hosts,
+  clients: Set<CommandClient>,
+  { signal, sessions, pooler }: CommandOptions,
+): pg.Pool {
   const pool = new pg.Pool({
     Client: CommandClient,
     connectionString: hosts.url,
@@ -61,15 +85,31 @@ export async function withDatabase<T>(
       client.on('error', () => {})
       clients.add(client)
       client.once('end', () => clients.delete(client))
-      if (pooler) return
-      await hosts.accept(client)
-      // The role or the database may have others. PgBouncer in session mode would reject them as startup options.
-      await client.query([withoutTimeouts('session'), ...REQUIRED_SETTINGS].join('; '))
-      await client.query(SESSION_SETTINGS).catch(() => {})
+      if (!pooler) await prepareSession(client, hosts)
     },
   })
   pool.on('error', () => {})
-  // The sessions on the old primary end, so that `refresh` repeats the lines in progress on the new one.
+  return pool
+}
+
+/** Checks that the server of a session is the newest primary, and makes the settings of the session. */
+async function prepareSession(client: CommandClient, hosts: Hosts): Promise<void> {
+  await hosts.accept(client)
+  // The role or the database may have others. PgBouncer in session mode would reject them as startup options.
+  await client.query([withoutTimeouts('session'), ...REQUIRED_SETTINGS].join('; '))
+  await client.query(SESSION_SETTINGS).catch(() => {})
+}
+
+/**
+ * Looks for a newer primary each second. The sessions on the old one then end, so that `refresh` repeats the lines in
+ * progress on the new one. @returns a function that ends this
+ */
+function followPrimary(
+  hosts: Hosts,
+  pool: pg.Pool,
+  clients: Set<CommandClient>,
+  { notice }: CommandOptions,
+): () => void {
   const follow = async () => {
     await hosts.follow()
     if (hosts.url === pool.options.connectionString) return
@@ -80,8 +120,20 @@ export async function withDatabase<T>(
     )
     for (const client of clients) client.destroy()
   }
+  const timer = setInterval(() => follow().catch(() => {}), 1_000)
+  return () => clearInterval(timer)
+}
+
+/** Reports each session that the command waits for, once. @returns a function that ends this */
+function reportBlockers(
+  pool: pg.Pool,
+  clients: Set<CommandClient>,
+  { notice, pooler }: CommandOptions,
+): () => void {
+  // The processes behind a pooler are unknown.
+  if (pooler) return () => {}
   const reported: number[] = []
-  const reportBlockers = async () => {
+  const report = async () => {
     const own = Array.from(clients, ({ processID }) => processID)
     const values = [own, [...own, ...reported]]
     const { rows } = await pool.query<{ pid: number; sentence: string }>(BLOCKERS, values)
@@ -90,25 +142,25 @@ export async function withDatabase<T>(
       notice(sentence)
     }
   }
-  const timers = [
-    setInterval(() => follow().catch(() => {}), 1_000),
-    // The processes behind a pooler are unknown.
-    setInterval(() => pooler || reportBlockers().catch(() => {}), 200),
-  ]
+  const timer = setInterval(() => report().catch(() => {}), 200)
+  return () => clearInterval(timer)
+}
+
+/** Closes the connections at an abort. @returns a function that ends this */
+function closeAtAbort(
+  clients: Set<CommandClient>,
+  { signal, sessions }: CommandOptions,
+): () => void {
+  const graceMs = sessions === undefined ? 0 : FINISH_MS
+  let timer: NodeJS.Timeout | undefined
+  const close = () => clients.forEach((client) => void client.interrupt())
   const onAbort = () => {
-    const close = () => clients.forEach((client) => void client.interrupt())
-    timers.push(setTimeout(close, sessions === undefined ? 0 : FINISH_MS))
+    timer = setTimeout(close, graceMs)
   }
   signal.addEventListener('abort', onAbort)
-  const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
-  try {
-    signal.throwIfAborted()
-    if (pooler) await requireOwnSettings(db)
-    return await use({ db, pool, signal, pooler })
-  } finally {
+  return () => {
     signal.removeEventListener('abort', onAbort)
-    timers.forEach(clearInterval)
-    await db.destroy()
+    clearTimeout(timer)
   }
 }
 
