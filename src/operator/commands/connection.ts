@@ -12,33 +12,43 @@ import { deleteConnections, describeRows } from '../deletion.ts'
 import { openInput } from '../inputs.ts'
 import { isObject, parseJson } from '../loading/json.ts'
 import { Problems } from '../loading/problems.ts'
-import { type Line, readLines, untilAbort } from '../loading/source.ts'
+import { type Line, readLines, type Source, untilAbort } from '../loading/source.ts'
 import { escaped, pluralize, toJson } from '../output.ts'
 import { table } from '../table.ts'
 
 type Flags<Name extends string> = { app: string } & Partial<Record<Name, string>>
 
+/** Creates one connection, or with --stream many. */
 export async function create(
   context: Context,
   flags: Flags<'tokenFile' | 'label' | 'externalId'> & { stream?: string | true },
 ) {
-  const { app: appName, tokenFile, label, externalId, stream } = flags
-  const { db, print } = context
-  const app = await findApp(db, appName)
-  if (stream !== undefined) {
-    if ((tokenFile ?? label ?? externalId) === undefined)
-      return await createMany(context, app.id, stream === true ? '-' : stream)
+  const app = await findApp(context.db, flags.app)
+  const { tokenFile, label, externalId, stream } = flags
+  if (stream === undefined) return await createOne(context, app, flags)
+  const ofOne = [tokenFile, label, externalId]
+  if (ofOne.some((flag) => flag !== undefined))
     throw new InvalidArgumentError('--stream reads each label and externalId from its lines.')
-  }
-  const own = newConnection(flags, tokenFile && (await readToken(tokenFile)))
+  return await createMany(context, app, stream === true ? '-' : stream)
+}
+
+type App = Awaited<ReturnType<typeof findApp>>
+
+async function createOne(
+  { db, print }: Context,
+  app: App,
+  { tokenFile, label, externalId }: Flags<'tokenFile' | 'label' | 'externalId'>,
+) {
+  const given = tokenFile === undefined ? undefined : await readToken(tokenFile)
+  const own = newConnection({ label, externalId }, given)
   const { id, token } = own
   await db.transaction().execute(async (transaction) => {
     const ownerOf = await insertConnections(transaction, app.id, [own])
     if (ownerOf(own) !== id) throw new OperatorError(`${takenBy(ownerOf(own))}.`)
-    const text = `Connection ${id} of ${appName}. Its token is shown only now:\n${token}`
+    const text = `Connection ${id} of ${app.name}. Its token is shown only now:\n${token}`
     // Before the commit: a token that nobody has read cannot be had again.
-    if (!(await print({ json: { id, token, ...(externalId && { externalId }) }, text })))
-      throw new OperatorError(READER_ENDED)
+    const isRead = await print({ json: { id, token, externalId }, text })
+    if (!isRead) throw new OperatorError(READER_ENDED)
   })
   return {}
 }
@@ -46,51 +56,70 @@ export async function create(
 const takenBy = (id: string) => `The connection ${id} of this app has this external id already`
 
 /** Creates a connection for each line. Each block of lines is a transaction. */
-async function createMany({ db, signal, stdout, notice }: Context, appId: string, file: string) {
+async function createMany({ db, signal, stdout, notice }: Context, app: App, file: string) {
   const input = await openInput(file)
-  const total = { created: 0, failed: 0 }
-  for await (const lines of untilAbort(readLines(input), signal))
-    await db.transaction().execute(async (transaction) => {
-      const read = Array.from(lines, (line) => ({ line: line.line, ...parseNew(line) }))
-      const valid = read.flatMap(({ own }) => own ?? [])
-      const ownerOf = await insertConnections(transaction, appId, valid)
-      const results = read.map(({ line, own, detail }) => {
-        if (own === undefined) return { line, errors: [{ detail }] }
-        const { id, token, externalId } = own
-        if (ownerOf(own) === id) return { line, externalId, id, token }
-        return { line, errors: [{ field: 'externalId', detail: takenBy(ownerOf(own)) }] }
-      })
-      for (const result of results) total['errors' in result ? 'failed' : 'created'] += 1
-      if (!(await stdout(results.map((result) => `${toJson(result)}\n`).join(''))))
-        throw new OperatorError(READER_ENDED)
+  let created = 0
+  let failed = 0
+  for await (const lines of untilAbort(readLines(input), signal)) {
+    const results = await db.transaction().execute(async (transaction) => {
+      const results = await createBlock(transaction, app.id, lines)
+      // Before the commit, as in createOne().
+      const isRead = await stdout(results.map((result) => `${toJson(result)}\n`).join(''))
+      if (!isRead) throw new OperatorError(READER_ENDED)
+      return results
     })
-  const failed = total.failed > 0 ? `, ${pluralize(total.failed, 'line')} failed` : ''
-  notice(`${pluralize(total.created, 'connection')} created${failed}.`)
-  return { failed: total.failed > 0 }
+    const errors = results.filter((result) => 'errors' in result)
+    failed += errors.length
+    created += results.length - errors.length
+  }
+  const failures = failed > 0 ? `, ${pluralize(failed, 'line')} failed` : ''
+  notice(`${pluralize(created, 'connection')} created${failures}.`)
+  return { failed: failed > 0 }
 }
 
+/** Creates the connections of a block of lines. @returns the result of each line, in order */
+async function createBlock(db: Kysely<Tables>, appId: string, lines: Iterable<Line>) {
+  const parsed = Array.from(lines, (source) => ({ line: source.line, ...parseNew(source) }))
+  const valid = parsed.flatMap(({ own }) => own ?? [])
+  const ownerOf = await insertConnections(db, appId, valid)
+  return parsed.map(({ line, own, detail }) => {
+    if (own === undefined) return { line, errors: [{ detail }] }
+    const { id, token, externalId } = own
+    const owner = ownerOf(own)
+    if (owner !== id) return { line, errors: [{ field: 'externalId', detail: takenBy(owner) }] }
+    return { line, externalId, id, token }
+  })
+}
+
+/** Parses a line of --stream. @returns a connection, or the reason why the line has none */
 function parseNew(source: Line): { own?: NewConnection; detail?: string } {
   const problems = new Problems()
-  const line = parseJson(source, problems)
+  const value = parseJson(source, problems)
   const [problem] = problems.shown
-  if (problem)
-    return { detail: problem.field ? `${problem.field}: ${problem.detail}` : problem.detail }
+  if (problem?.field) return { detail: `${problem.field}: ${problem.detail}` }
+  if (problem) return { detail: problem.detail }
   try {
-    if (!isObject(line)) throw new InvalidArgumentError('a JSON object is expected')
-    for (const [name, value] of Object.entries(line)) {
-      if (name !== 'label' && name !== 'externalId')
-        throw new InvalidArgumentError(`there is no such field: ${name.slice(0, 60)}`)
-      if (typeof value === 'string') shortText(value)
-      else if (value !== null) throw new InvalidArgumentError('label and externalId are texts')
-    }
-    return { own: newConnection(line) }
+    return { own: newConnection(checkNames(value)) }
   } catch (error) {
     if (error instanceof InvalidArgumentError) return { detail: error.message }
     throw error
   }
 }
 
-type Names = { label?: string | null; externalId?: string | null }
+/** @throws InvalidArgumentError if the value of a line is not an object with label and externalId */
+function checkNames(value: unknown): Names {
+  if (!isObject(value)) throw new InvalidArgumentError('a JSON object is expected')
+  for (const [field, name] of Object.entries(value)) {
+    if (field !== 'label' && field !== 'externalId')
+      throw new InvalidArgumentError(`there is no such field: ${field.slice(0, 60)}`)
+    if (name === null) continue
+    if (typeof name !== 'string') throw new InvalidArgumentError('label and externalId are texts')
+    shortText(name)
+  }
+  return value
+}
+
+type Names = { label?: string | null | undefined; externalId?: string | null | undefined }
 
 function newConnection({ label = null, externalId = null }: Names, token = newToken()) {
   const hash = tokenHash(token)
@@ -172,48 +201,67 @@ export async function show(context: Context, name: string, { app }: { app?: stri
   return { json, text: table([json]) }
 }
 
+/** Deletes one connection, or with --file many. */
 export async function remove(
   context: Context,
   name: string | undefined,
-  { file, app: appName }: Partial<Flags<'file'>>,
+  { file, app }: Partial<Flags<'file'>>,
 ) {
-  const { db, pool, signal } = context
-  if (name !== undefined && file === undefined) {
-    const { id, app, label } = await findConnection(context, name, appName)
-    const { connections, ...rows } = await deleteConnections(db, [id])
-    if (connections === 0) throw new OperatorError('The connection does not exist any more.')
-    const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
-    return { json: { id, app, label, ...rows }, text }
-  }
-  if (name !== undefined || file === undefined)
-    throw new InvalidArgumentError('Give the id of the connection, or a file with ids (--file).')
+  if (name !== undefined && file === undefined) return await removeOne(context, name, app)
+  if (name === undefined && file !== undefined) return await removeMany(context, file, app)
+  throw new InvalidArgumentError('Give the id of the connection, or a file with ids (--file).')
+}
+
+async function removeOne(context: Context, name: string, appName: string | undefined) {
+  const { id, app, label } = await findConnection(context, name, appName)
+  const { connections, ...rows } = await deleteConnections(context.db, [id])
+  if (connections === 0) throw new OperatorError('The connection does not exist any more.')
+  const text = `Connection ${id} of ${app} is deleted with ${describeRows(rows)}.`
+  return { json: { id, app, label, ...rows }, text }
+}
+
+/** Deletes the connections of a file with one id a line. */
+async function removeMany(context: Context, file: string, appName: string | undefined) {
+  const { db } = context
   const input = await openInput(file)
   const app = appName === undefined ? undefined : await findApp(db, appName)
-  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
-  let given = 0
-  let first = ''
-  async function* ids() {
-    for await (const block of untilAbort(readLines(input), signal))
-      for (const { text } of block) {
-        given += 1
-        first ||= text.trim()
-        const id = await findConnectionId(query, app?.id, text.trim())
-        if (id !== undefined) yield id
-      }
-  }
-  const deleted = await deleteConnections(db, ids())
-  const missing = given - deleted.connections
+  const given: GivenIds = { count: 0, first: '' }
+  const deleted = await deleteConnections(db, findIds(context, input, app, given))
   // A wrong file must not look like a deletion that is done.
-  if (given > 0 && deleted.connections === 0) {
-    // Another text may be a token.
-    const example = isConnectionKey(first) ? `, for example ${first}` : ''
-    const owner = app ? ` of ${app.name}` : ''
-    throw new NotInDatabase(
-      `None of the ${pluralize(given, 'id')} in ${escaped(input.name)} is that of a connection${owner}${example}. ` +
-        'Nothing was deleted.',
-    )
-  }
+  if (given.count > 0 && deleted.connections === 0) throw noneOf(given, input.name, app)
+  const missing = given.count - deleted.connections
   const rest = missing > 0 ? `; ${missing} of the ids had none` : ''
   const text = `${pluralize(deleted.connections, 'connection')} deleted with ${describeRows(deleted)}${rest}.`
   return { json: { ...deleted, missing }, text }
+}
+
+/** The ids that a file had so far. */
+type GivenIds = { count: number; first: string }
+
+/** Finds the connections of the lines of a file, and counts the lines in `given`. */
+async function* findIds(
+  { pool, signal }: Context,
+  input: Source,
+  app: App | undefined,
+  given: GivenIds,
+): AsyncGenerator<string> {
+  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
+  for await (const block of untilAbort(readLines(input), signal))
+    for (const line of block) {
+      const name = line.text.trim()
+      if (given.count === 0) given.first = name
+      given.count += 1
+      const id = await findConnectionId(query, app?.id, name)
+      if (id !== undefined) yield id
+    }
+}
+
+function noneOf({ count, first }: GivenIds, file: string, app: App | undefined): NotInDatabase {
+  // Another text may be a token.
+  const example = isConnectionKey(first) ? `, for example ${first}` : ''
+  const owner = app ? ` of ${app.name}` : ''
+  return new NotInDatabase(
+    `None of the ${pluralize(count, 'id')} in ${escaped(file)} is that of a connection${owner}${example}. ` +
+      'Nothing was deleted.',
+  )
 }
