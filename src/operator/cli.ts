@@ -16,7 +16,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     .description('Manages the data of the database in DATABASE_URL, or of the embedded one')
     .version(packageJson.version, '-V, --version', 'print the version')
     .option('--json', 'print one JSON object, for scripts')
-    .option('--verbose', 'print the stack of an unexpected error')
+    .option('--verbose', 'name the database, and print the stack of an unexpected error')
     .configureHelp({ showGlobalOptions: true })
     .configureOutput({ writeOut: stdout, writeErr: io.stderr, outputError: () => {} })
     .addHelpText(
