@@ -252,9 +252,22 @@ export function shareSockets(server: Server, { tenants }: Limits): void {
     }
     open += 1
     tenant.sockets += 1
-    socket.once('close', () => {
+    onDestroy(socket, () => {
       open -= 1
       tenant.sockets -= 1
     })
   })
+}
+
+/**
+ * Calls a function once, when a socket is destroyed. A listener of `close` would do the same. But with a listener of any
+ * event on the socket, Node.js 24 keeps the objects of each request until the next full garbage collection: of 65 requests,
+ * a scavenge then promotes 276 KB instead of 16 KB.
+ */
+function onDestroy(socket: Socket, listener: () => void): void {
+  const destroy = socket._destroy
+  socket._destroy = (error, callback) => {
+    listener()
+    destroy.call(socket, error, callback)
+  }
 }
