@@ -184,6 +184,8 @@ t.test('deploy/haproxy/haproxy.cfg: the documented configuration, without TLS', 
   t.match(
     removed.split('\n').map((line) => line.trim().split(' ')[0]),
     [
+      // The image of HAProxy has a user of its own.
+      ...['global', '#', 'user', 'group'],
       ...['bind', '#', '#', 'stick-table', 'tcp-request', 'tcp-request', 'http-request'],
       ...['http-response', 'server', 'server'],
     ],
