@@ -7,9 +7,12 @@ const REQUESTS = 3
 const UNCHANGED = 0.8
 const NEW_CONNECTIONS = 0.005
 const PAGES_OF_NEW = 2
-const SECONDS = 28_800
-const PEAK = 3
-const USE = 0.5
+/** Seconds of a day in which apps send requests: eight hours. */
+const ACTIVE_SECONDS = 28_800
+/** The highest rate, divided by the mean of these hours. */
+const PEAK_FACTOR = 3
+/** Part of a processor that is used at the highest rate. */
+const UTILIZATION = 0.5
 const MACHINE = { least: 2, processors: 2 }
 
 const SIZES = { '100 million rows': 1e8, '10 billion rows': 1e10, '1 trillion rows': 1e12 }
@@ -20,8 +23,12 @@ export function processorsOfGrowth({ cpu }: ConstantRates): string {
   const day = (of: 'server' | 'database') =>
     REQUESTS * (UNCHANGED * timeOf('e', of) + (1 - UNCHANGED) * timeOf('b', of)) +
     NEW_CONNECTIONS * PAGES_OF_NEW * timeOf('a', of)
-  const processors = (rows: number, of: 'server' | 'database') =>
-    (((rows / ROWS_EACH) * day(of)) / 1000 / SECONDS / USE) * PEAK
+  const processors = (rows: number, of: 'server' | 'database') => {
+    const connections = rows / ROWS_EACH
+    const cpuSeconds = (connections * day(of)) / 1000
+    const meanProcessors = cpuSeconds / ACTIVE_SECONDS
+    return (meanProcessors * PEAK_FACTOR) / UTILIZATION
+  }
   const machines = (rows: number) =>
     Math.max(MACHINE.least, Math.ceil(processors(rows, 'server') / MACHINE.processors))
   const sizes = Object.values(SIZES)

@@ -4,6 +4,7 @@ import createClient from 'openapi-fetch'
 import t from 'tap'
 import type { components, paths } from '../../docs/reference/openapi.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
+import { effectOf, type Row } from '../../src/http/docs-page/calculator.js'
 import { codeSamples, INSTALL, PLACEHOLDER } from '../../src/http/openapi/code-samples.js'
 import { lists as routes } from '../../src/routes/lists.ts'
 import { lists as definitions } from '../../src/schemas/lists.ts'
@@ -141,6 +142,8 @@ t.test('types of transactions: a meaning and an impact for each value', async (t
     const meaning = String(portfolio['x-enum-descriptions'][index])
     // Programs read the extension, and people the meaning.
     t.equal(/^\((.)\) /.exec(meaning)?.[1] ?? null, impact, value)
+    // The page calculates the results of its stories with a table of its own.
+    t.equal(effectOf({ type: value } as Row) ?? null, impact, `calculator.js: ${value}`)
   }
 })
 
