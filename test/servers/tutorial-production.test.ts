@@ -8,7 +8,7 @@ import { thisRelease } from '../support/processes/release.ts'
 import { libpqVariables } from '../support/processes/shell.ts'
 import { makeCertificate } from '../support/servers/certificate.ts'
 import { startDebianPostgres } from '../support/servers/debian-postgres.ts'
-import { followTutorial } from '../support/tutorial.ts'
+import { followTutorial, type Journey } from '../support/tutorial.ts'
 
 const DOMAIN = 'investments.example.com'
 const { version } = JSON.parse(await readFile('package.json', 'utf8'))
@@ -38,7 +38,8 @@ t.teardown(async () => {
   for (const file of await readdir(running)) {
     if (!file.endsWith('.pid')) continue
     try {
-      process.kill(Number(await readFile(join(running, file), 'utf8')), 'SIGKILL')
+      // The process group of the unit.
+      process.kill(-Number(await readFile(join(running, file), 'utf8')), 'SIGKILL')
     } catch {
       // It has ended already.
     }
@@ -46,9 +47,17 @@ t.teardown(async () => {
   await rm(folder, { recursive: true, force: true })
 })
 
-const [one, two] = [await freePort(), await freePort()]
-const [healthOfOne, healthOfTwo] = [await freePort(), await freePort()]
-const [tls, prometheus] = [await freePort(), await freePort()]
+/** Finds a port that has no port of the page in it. Otherwise a part of 23001 would be replaced as well. */
+async function portOfTest(): Promise<number> {
+  for (;;) {
+    const port = await freePort()
+    if (!/3001|3002|9090/.test(String(port))) return port
+  }
+}
+
+const [one, two] = [await portOfTest(), await portOfTest()]
+const [healthOfOne, healthOfTwo] = [await portOfTest(), await portOfTest()]
+const [tls, prometheus] = [await portOfTest(), await portOfTest()]
 
 /** Paths and ports of the page and of the files that it installs, each with the one of this test. */
 const REPLACEMENTS: [string, string][] = [
@@ -98,12 +107,22 @@ function checkout(release: string): string {
   return `mkdir '${target}' && cp --recursive ${paths} '${target}'`
 }
 
+/** The last lines of each unit, which say why an instance does not become ready. */
+async function journal(): Promise<string> {
+  const logs = (await readdir(running)).filter((name) => name.endsWith('.log'))
+  const tails = logs.map(async (name) => {
+    const lines = (await readFile(join(running, name), 'utf8')).trim().split('\n')
+    return `${name}:\n${lines.slice(-5).join('\n')}`
+  })
+  return (await Promise.all(tails)).join('\n\n')
+}
+
 t.test('first-production-service.md: each command does what the page says', async (t) => {
   const live = join(root, 'etc/letsencrypt/live', DOMAIN)
   await copyFile(certificate, join(live, 'fullchain.pem'))
   await copyFile(key, join(live, 'privkey.pem'))
   const packages = 'curl git haproxy npm openssl postgresql prometheus prometheus-node-exporter'
-  await followTutorial(t, {
+  const journey: Journey = {
     page: 'docs/tutorials/first-production-service.md',
     folder: home,
     environment: {
@@ -131,5 +150,11 @@ t.test('first-production-service.md: each command does what the page says', asyn
         .replace('CONNECTION_TOKEN=…', `CONNECTION_TOKEN=${connection}`)
     },
     asDocumented: (printed) => printed.replace(new RegExp(`^${version}$`), 'VERSION'),
-  })
+  }
+  try {
+    await followTutorial(t, journey)
+  } catch (error) {
+    t.comment(await journal())
+    throw error
+  }
 })

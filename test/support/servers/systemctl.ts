@@ -27,7 +27,18 @@ interface Command {
   environment: Record<string, string | undefined>
   /** The command ends by itself, and systemctl waits for it. */
   isJob: boolean
+  /** Seconds until a command that has ended starts again; without it, the command stays ended. */
+  restartAfter?: string | undefined
 }
+
+/** Starts "$@" again, $1 seconds after it has ended. SIGTERM goes to the process group: this loop ends with the command. */
+const RESTART = `
+  trap 'stopped=1' TERM
+  pause=$1; shift
+  while [ -z "$stopped" ]; do
+    "$@" & wait $! || wait $!
+    [ -n "$stopped" ] || sleep $pause
+  done`
 
 /** Units of Debian packages: the command of each one, with the files that the tutorial installs. */
 const PACKAGES: Record<string, () => string[]> = {
@@ -72,11 +83,18 @@ function commandOf(unit: string): Command {
   for (const path of values('EnvironmentFile'))
     Object.assign(environment, parseEnv(readFileSync(path, 'utf8')))
   const [start = ''] = values('ExecStart')
-  return { line: start.split(' '), cwd, environment, isJob: values('Type').includes('oneshot') }
+  return {
+    line: start.split(' '),
+    cwd,
+    environment,
+    isJob: values('Type').includes('oneshot'),
+    restartAfter: values('Restart').includes('always') ? values('RestartSec')[0] : undefined,
+  }
 }
 
 function start(unit: string): void {
-  const { line, cwd, environment: env, isJob } = commandOf(unit)
+  const { line, cwd, environment: env, isJob, restartAfter } = commandOf(unit)
+  if (restartAfter !== undefined) line.unshift('sh', '-c', RESTART, unit, restartAfter)
   const [command = '', ...rest] = line
   if (isJob) {
     const { status } = spawnSync(command, rest, {
@@ -103,7 +121,7 @@ async function stop(unit: string): Promise<void> {
   const file = join(running, `${unit}.pid`)
   if (!existsSync(file)) return
   const pid = readFileSync(file, 'utf8')
-  if (isRunning(pid)) process.kill(Number(pid), 'SIGTERM')
+  if (isRunning(pid)) process.kill(-Number(pid), 'SIGTERM')
   while (isRunning(pid)) await sleep(20)
 }
 
