@@ -129,10 +129,15 @@ const MAX_NAME = 100
 /** The rule that an unknown parameter breaks, in words. @param names of the parameters that exist */
 export function unknownDetail(parameter: string, names: string[]): string {
   if (names.length === 0) return 'This operation has no query parameters.'
-  const isShort = parameter.length <= MAX_NAME
-  const closest = isShort ? closestMatch(parameter, names, { maxDistance: 2 }) : undefined
+  const closest = closestName(parameter, names)
   const suggestion = closest === undefined ? '' : ` Did you mean ${closest}?`
   return `There is no such parameter.${suggestion} The parameters are ${names.join(', ')}.`
+}
+
+/** At least one character must be right: each name of two letters is two changes away from an empty one. */
+function closestName(parameter: string, names: string[]): string | undefined {
+  if (parameter.length < 2 || parameter.length > MAX_NAME) return undefined
+  return closestMatch(parameter, names, { maxDistance: Math.min(2, parameter.length - 1) })
 }
 
 /** Sums up errors of parameters, because many programs show nothing else. @param listed number of those in `errors` */

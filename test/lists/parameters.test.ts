@@ -117,6 +117,10 @@ for (const list of listNames) {
       }
       for (const query of ['', '&', '&&'])
         t.strictSame(await errorsOf(path, query), [], `?${query}`)
+      for (const query of ['=1', 'x=1', 'ab=1', '%F0%9F%92%B6=1']) {
+        const { detail } = isProblem(t, await get(`${path}?${query}`, { token }), 'invalid_request')
+        t.notMatch(detail, /Did you mean/, `?${query} is like no parameter`)
+      }
     },
   )
 
