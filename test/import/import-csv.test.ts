@@ -139,7 +139,9 @@ t.test('CSV with a wrong header: the first wrong name', async (t) => {
     `${names}\r${cells(1)}`,
     one,
   ])
-    t.match(await wrong(header), [/^1: .*(there is no such field|not valid CSV|CSV needs commas)/])
+    t.match(await wrong(header), [
+      /^1: .*(there is no such field|not (valid )?CSV|CSV needs commas)/,
+    ])
 })
 
 t.test('Text that is not CSV: rejected with the line where the record starts', async (t) => {
@@ -170,8 +172,11 @@ t.test('Text in the other format: rejected with its line', async (t) => {
   t.same(await problems('portfolio-transactions', names.replaceAll(',', ';'), csv), [
     '1: the header has one field: CSV needs commas',
   ])
-  for (const text of [`${portfolioLine(1)}\n`, `sep=,\r\n${names}`])
-    t.match(await problems('portfolio-transactions', text, csv), [/^1: /])
+  for (const text of [`${portfolioLine(1)}\n`, `[${portfolioLine(1)}]\n`])
+    t.same(await problems('portfolio-transactions', text, csv), [
+      '1: not CSV: if the file is NDJSON, leave out --format csv',
+    ])
+  t.match(await problems('portfolio-transactions', `sep=,\r\n${names}`, csv), [/^1: /])
 })
 
 t.test(

@@ -59,9 +59,17 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
     const { message, records, empty_lines } = error
     const line = Number(records) + Number(empty_lines) + breaksInCells + 1
     // The line that csv-parse counts is another one if cells have line breaks.
-    const detail = `not valid CSV: ${message.replace(/ (at|on) line \d+/, '')}`
+    const detail = isJson(error)
+      ? 'not CSV: if the file is NDJSON, leave out --format csv'
+      : `not valid CSV: ${message.replace(/ (at|on) line \d+/, '')}`
     throw new ImportRejected([{ file: source.name, line, detail }])
   }
+}
+
+/** True if the header is the start of an object or array: its first field begins `{"` or `[{"`. */
+function isJson({ code, records, index, field }: CsvError): boolean {
+  const isHeader = code === 'INVALID_OPENING_QUOTE' && Number(records) === 0 && Number(index) === 0
+  return isHeader && /^\s*\[?\s*\{/.test(String(field))
 }
 
 /** @throws ImportRejected for the first name in the header that is unknown or repeated */
