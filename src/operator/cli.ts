@@ -48,7 +48,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
         if (!acceptsAnySchema) await requireSchema(opened)
         const context = { ...opened, environment, isJson, stdout, notice, print }
         const report = await action(context, ...args)
-        await print(report)
+        await print(report).catch(unprinted)
         if (report.failed) exitCode = 1
       })
     }
@@ -78,6 +78,13 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     return result.exitCode
   }
   return exitCode
+}
+
+/** Standard output has failed after the work of a command: its changes stay. @throws OperatorError */
+async function unprinted(error: unknown): Promise<never> {
+  const { explainDatabaseError } = await import('./errors.ts')
+  const sentence = explainDatabaseError(error) ?? `Standard output cannot be written (${error}).`
+  throw new OperatorError(`${sentence} The command has done its work: it need not be repeated.`)
 }
 
 /** Returns the settings of the database. An error in another setting stops no command. */

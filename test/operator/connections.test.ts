@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type RawBuilder, sql } from 'kysely'
@@ -189,6 +190,21 @@ t.test('connection delete --file: those that exist, with their rows', async (t) 
     { connections: 1, missing: 0 },
   )
   t.match(await call('connection', 'delete', '5', '--file', path), { code: 2 })
+})
+
+t.test('standard output is full after the work: an error, and the work stays', async (t) => {
+  const command = './operator app create full-output > /dev/full'
+  const { status, stderr } = spawnSync('sh', ['-c', command], {
+    env: { ...process.env, DATABASE_URL },
+    encoding: 'utf8',
+  })
+  t.equal(status, 1)
+  t.equal(
+    stderr,
+    'Standard output cannot be written: its disk is full. The command has done its work: it need not be repeated.\n',
+  )
+  const { items } = (await call('app', 'list', '--json')).json() as { items: { name: string }[] }
+  t.ok(items.some(({ name }) => name === 'full-output'))
 })
 
 t.test('nobody can read the results: no connection without its token', async (t) => {
