@@ -28,6 +28,8 @@ import { installComparedServers } from './servers/install.ts'
 
 const QUICK = { largeRows: 100_000, rounds: 2, durationMs: 300, warmUpMs: 300 }
 const FULL = { largeRows: 1_000_000, rounds: 3, durationMs: 2_000, warmUpMs: 5_000 }
+/** Many short rounds: the samples of a round are compared with each other. */
+const BASELINE = { largeRows: 1_000_000, rounds: 12, durationMs: 600, warmUpMs: 900 }
 /** All tables of docs/performance.md in ten minutes. A slow machine gets fewer rounds. */
 const PAGE = {
   largeRows: 1_000_000,
@@ -69,6 +71,7 @@ const scale = scaleOf()
 
 function scaleOf(): typeof FULL & { budgetMs?: number } {
   if (flags.quick) return QUICK
+  if (flags.baseline !== '') return BASELINE
   return flags.page ? PAGE : FULL
 }
 
