@@ -2,8 +2,9 @@ import { randomInt } from 'node:crypto'
 import { once } from 'node:events'
 import { createServer, type ListenOptions, type Server } from 'node:net'
 
-/** Ports below those that Linux gives to connections and to servers without a port of their own (32768). */
-const [FIRST, END] = [20_000, 32_768]
+const FIRST = 20_000
+/** From here on, Linux gives ports to connections, and to servers without a port of their own. */
+const END = 32_768
 
 /** Sockets that reserve the ports of this process until it ends. */
 const reservations: Server[] = []
