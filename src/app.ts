@@ -18,6 +18,7 @@ import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext, type ServiceState } from './http/request-context.ts'
 import { turns } from './http/turns.ts'
+import { Bag } from './limits/bag.ts'
 import type { Limits } from './limits/limits.ts'
 import type { Database } from './postgres/database.ts'
 import { checkOf } from './postgres/readiness.ts'
@@ -42,7 +43,7 @@ export interface AppOptions {
 
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, db, limits, logger, secrets } = options
-  const state: ServiceState = { open: new Set(), draining: false }
+  const state: ServiceState = { open: new Bag(), draining: false }
   const app = fastify({
     logger: { ...logger, serializers },
     // Ids that clients send may not be unique.

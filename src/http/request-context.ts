@@ -2,6 +2,7 @@ import type { Socket } from 'node:net'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import fp from 'fastify-plugin'
 import { Admission } from '../limits/admission.ts'
+import type { Bag } from '../limits/bag.ts'
 import type { Limits } from '../limits/limits.ts'
 import { MemoryAccount } from '../limits/memory-account.ts'
 import type { WritingTurns } from '../limits/writing-turns.ts'
@@ -20,7 +21,7 @@ export interface RequestEnd {
 
 export interface ServiceState {
   /** Sockets with a request in flight. */
-  open: Set<Socket>
+  open: Bag<Socket>
   /** True during shutdown: the service still responds, but is not ready. */
   draining: boolean
 }

@@ -14,7 +14,8 @@ export type ReadEnded = (read: Read, ms: number, error: Error | undefined, rows:
 export class Session {
   readonly client: WireClient
   readonly #depth: number
-  readonly #reads = new Set<Read>()
+  /** The oldest one first. A Set would keep reads that have ended (see Bag). */
+  readonly #reads: Read[] = []
   #isClosing = false
   #progressAt = performance.now()
 
@@ -26,7 +27,7 @@ export class Session {
 
   /** Number of reads in flight. */
   get size(): number {
-    return this.#reads.size
+    return this.#reads.length
   }
 
   /** The reads in flight, in the order in which PostgreSQL runs them. */
@@ -35,8 +36,7 @@ export class Session {
   }
 
   get oldest(): Read | undefined {
-    const [oldest] = this.#reads
-    return oldest
+    return this.#reads[0]
   }
 
   /** True if it takes no further read, and closes after its last one. */
@@ -62,17 +62,24 @@ export class Session {
   start(read: Read, statement: Statement, ended: ReadEnded): void {
     read.sentAt = performance.now()
     if (this.size === 0) this.#progressAt = read.sentAt
-    this.#reads.add(read)
+    this.#reads.push(read)
     const rows = new RawRows(statement.singleRow ? undefined : read.reader?.memory)
     const query = new RawQuery(statement, read.values, rows, (error) => {
       // The reads of an abandoned session have failed or moved to another one.
-      if (!this.#reads.delete(read)) return
+      if (!this.#remove(read)) return
       const now = performance.now()
       const ms = now - this.#progressAt
       this.#progressAt = now
       ended(read, ms, error, rows)
     })
     this.client.query(query)
+  }
+
+  /** @returns false if it is not in flight here */
+  #remove(read: Read): boolean {
+    const index = this.#reads.indexOf(read)
+    if (index >= 0) this.#reads.splice(index, 1)
+    return index >= 0
   }
 
   /** Takes no further read of the pool. The caller retires it. */
@@ -91,8 +98,7 @@ export class Session {
   /** Closes the connection at once. @returns the reads in flight, and the error that they end with */
   abandon(): { error: ServerFailed; reads: Read[] } {
     const error = new ServerFailed('the database stopped responding')
-    const reads = [...this.#reads]
-    this.#reads.clear()
+    const reads = this.#reads.splice(0)
     this.#isClosing = true
     this.client.destroy(error)
     return { error, reads }

@@ -1,3 +1,4 @@
+import { Bag } from '../limits/bag.ts'
 import { FairQueue } from '../limits/fair-queue.ts'
 import { mayTake, type Tenant } from '../limits/tenants.ts'
 import type { Read } from './read.ts'
@@ -22,7 +23,7 @@ export interface TurnsOptions {
 export class Turns {
   readonly #options: TurnsOptions
   readonly #waiting = new FairQueue<Read>()
-  readonly #inFlight = new Set<Read>()
+  readonly #inFlight = new Bag<Read>()
 
   constructor(options: TurnsOptions) {
     this.#options = options
