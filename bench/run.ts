@@ -14,6 +14,7 @@ import { exportsTable, measureExports } from './measurements/exports.ts'
 import { measureGrowth } from './measurements/growth.ts'
 import { measureImport } from './measurements/import-rate.ts'
 import { measureInstances } from './measurements/instances.ts'
+import { measureNeighbours } from './measurements/neighbours.ts'
 import { measureOverload } from './measurements/overload.ts'
 import { measureRefresh } from './measurements/refresh.ts'
 import { measureSizes } from './measurements/sizes.ts'
@@ -61,8 +62,9 @@ const { values: flags } = parseArgs({
     /** Connections that `--refresh` refreshes each day. */
     connections: { type: 'string', default: '20000' },
     sizes: flag,
-    /** With `--baseline`, also measures the other checkout. */
+    /** With `--baseline`, these also measure the other checkout. */
     'slow-readers': flag,
+    neighbours: flag,
     citus: flag,
   },
 })
@@ -89,9 +91,13 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
       await fill(database.owner, scale.largeRows)
       return await measureSizes(database)
     }),
-  'slow-readers': (server) =>
-    measureSlowReaders(server, flags.baseline === '' ? undefined : resolve(flags.baseline)),
+  'slow-readers': (server) => measureSlowReaders(server, baselineFolder()),
+  neighbours: (server) => measureNeighbours(server, baselineFolder()),
   citus: () => measureCitus(scale),
+}
+
+function baselineFolder(): string | undefined {
+  return flags.baseline === '' ? undefined : resolve(flags.baseline)
 }
 
 await withPostgres(async (server) => {
