@@ -69,7 +69,7 @@ export async function* readCsv(source: Source, fields: Fields): AsyncGenerator<C
 /** True if the header is the start of an object or array: its first field begins `{"` or `[{"`. */
 function isJson({ code, records, index, field }: CsvError): boolean {
   const isHeader = code === 'INVALID_OPENING_QUOTE' && Number(records) === 0 && Number(index) === 0
-  return isHeader && /^\s*\[?\s*\{/.test(String(field))
+  return isHeader && /^(\[\s*)?\{/.test(String(field).trimStart())
 }
 
 /** @throws ImportRejected for the first name in the header that is unknown or repeated */
