@@ -134,6 +134,8 @@ function reportBlockers(
   if (pooler) return () => {}
   const reported: number[] = []
   const report = async () => {
+    // The command's own session comes first: the role may have one connection.
+    if (clients.size === 0) return
     const own = Array.from(clients, ({ processID }) => processID)
     const values = [own, [...own, ...reported]]
     const { rows } = await pool.query<{ pid: number; sentence: string }>(BLOCKERS, values)
