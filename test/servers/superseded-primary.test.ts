@@ -47,6 +47,12 @@ t.test('standby promoted while the old primary lives: refresh follows it', async
     async () => lines.messages().includes('was promoted'),
     PATIENCE_MS,
   )
+  // The last commit that was sent to the old one may end after the message.
+  await until(
+    'the sessions on the old one have ended',
+    async () => (await firstValue(one.url, SESSIONS)) === '0',
+    PATIENCE_MS,
+  )
   const before = Number(await firstValue(one.url, COUNT))
   await lines.results(30)
   const { exit, messages } = await lines.end()
@@ -56,6 +62,8 @@ t.test('standby promoted while the old primary lives: refresh follows it', async
 })
 
 const COUNT = 'select count(*) from portfolio_transaction'
+const SESSIONS = `select count(*) from pg_stat_activity
+  where application_name = 'investment-data-operator'`
 
 /** Two servers, the second a standby of the first, and a `refresh` on both that gets a line every 20 ms. */
 async function startRefresh(t: Test) {
