@@ -134,8 +134,8 @@ function reportBlockers(
   if (pooler) return () => {}
   const reported: number[] = []
   const report = async () => {
-    // The command's own session comes first: the role may have one connection.
-    if (clients.size === 0) return
+    // Only a busy session waits. An idle one is left to the command: its role may have one connection.
+    if (clients.size === 0 || pool.idleCount === pool.totalCount) return
     const own = Array.from(clients, ({ processID }) => processID)
     const values = [own, [...own, ...reported]]
     const { rows } = await pool.query<{ pid: number; sentence: string }>(BLOCKERS, values)
