@@ -15,7 +15,7 @@ const ROWS = 200_000
 /** Daily syncs a second of the measured app, from connections of its own. */
 const PER_SECOND = 200
 const CLIENTS = 16
-const ROUNDS = 6
+const ROUNDS = 3
 const DURATION_MS = 3_000
 /** Time in which the load of the other app begins. */
 const LEAD_MS = 500
