@@ -455,6 +455,29 @@ t.test('a lost session: the line is sent again', async (t) => {
   )
 })
 
+t.test('a refresh that waits for its input: sends nothing on its idle session', async (t) => {
+  const { child } = startRefresh(url, '--jobs', '1')
+  const exit = once(child, 'exit')
+  const queries = async () => {
+    const { rows } = await pool.query<{ state: string; query: string }>(
+      `select state, query from pg_stat_activity
+       where application_name = 'investment-data-operator' and datname = current_database()`,
+    )
+    return rows
+  }
+  let last = ''
+  await until('its session has read whether the database has Citus', async () => {
+    const [session] = await queries()
+    last = session?.query ?? ''
+    return session?.state === 'idle' && last.includes('pg_extension')
+  })
+  // A role with one connection needs it for the next statement. The search for blockers runs five times in this time.
+  await sleep(1_000)
+  t.match(await queries(), [{ state: 'idle', query: last }])
+  child.stdin.end()
+  t.same(await exit, [0, null])
+})
+
 t.test('a role with one connection, and 4 sessions: each line is written', async (t) => {
   const connections = await Promise.all(Array.from({ length: 12 }, newConnection))
   const { username: owner } = new URL(url)
