@@ -84,7 +84,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
 async function unprinted(error: unknown): Promise<never> {
   const { explainDatabaseError } = await import('./errors.ts')
   const sentence = explainDatabaseError(error) ?? `Standard output cannot be written (${error}).`
-  throw new OperatorError(`${sentence} The command has done its work: it need not be repeated.`)
+  throw new OperatorError(`${sentence} What the command changed is stored.`)
 }
 
 /** Returns the settings of the database. An error in another setting stops no command. */

@@ -201,7 +201,7 @@ t.test('standard output is full after the work: an error, and the work stays', a
   t.equal(status, 1)
   t.equal(
     stderr,
-    'Standard output cannot be written: its disk is full. The command has done its work: it need not be repeated.\n',
+    'Standard output cannot be written: its disk is full. What the command changed is stored.\n',
   )
   const { items } = (await call('app', 'list', '--json')).json() as { items: { name: string }[] }
   t.ok(items.some(({ name }) => name === 'full-output'))
