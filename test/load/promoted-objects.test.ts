@@ -51,7 +51,7 @@ t.test('requests that have ended: a scavenge keeps none of their objects', async
     const client = async () => {
       while (sent < requests) {
         sent += 1
-        // Every other client has the data already.
+        // Every other request has the ETag of the data.
         const { statusCode = 0 } = await get(sent % 2 === 0 ? { 'if-none-match': etag } : {})
         statuses[statusCode] = (statuses[statusCode] ?? 0) + 1
       }
