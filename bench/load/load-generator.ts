@@ -1,4 +1,6 @@
+import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { Worker } from 'node:worker_threads'
 import { openConnection } from './connection.ts'
 
 /** The bytes of a request, and the status that its response must have. */
@@ -61,6 +63,13 @@ export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
   }
   await Promise.all(Array.from({ length: clients }, client))
   return recorder.result(begin)
+}
+
+/** Generates load in a thread apart from the clients whose time is measured: reading megabytes would delay them. */
+export async function generateInWorker(workerData: LoadOptions): Promise<LoadResult> {
+  const worker = new Worker(new URL('./load-worker.ts', import.meta.url), { workerData })
+  const [result] = await once(worker, 'message')
+  return result
 }
 
 /**

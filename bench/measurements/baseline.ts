@@ -98,7 +98,7 @@ function samplesOf(series: Series[], load: Load, target: string): Sample[] {
 
 const FIGURES: (keyof Sample)[] = ['rate', 'p50', 'p99', 'serverCpu', 'databaseCpu']
 
-/** Figures divided by those of the baseline: medians over the rounds. */
+/** Figures divided by those of the baseline. */
 function ratios(series: Series[]): string {
   const rows = series.flatMap(({ load, target, samples }) => {
     if (target === BASELINE) return []
@@ -120,8 +120,8 @@ function ratios(series: Series[]): string {
 
 /**
  * Ratio of the sums of some figures: the median of the ratios of each round. The speed of a shared machine changes within
- * seconds, and the samples of a round are taken next to each other. The ratio of the medians differs up to 1.3 for a
- * checkout and itself.
+ * seconds, and the samples of a round are taken next to each other. With the ratio of the medians, a checkout differed from
+ * itself by up to 1.3.
  */
 function ratioOf(samples: Sample[], baseline: Sample[], names: (keyof Sample)[]): number {
   const sumOf = (each: Sample) => names.reduce((sum, name) => sum + (each[name] ?? Number.NaN), 0)

@@ -1,10 +1,8 @@
-import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Worker } from 'node:worker_threads'
 import { fill, LARGE } from '../data/data-set.ts'
 import { type PostgresServer, withDatabase } from '../data/database.ts'
-import { generateLoad, type LoadOptions, type LoadResult } from '../load/load-generator.ts'
+import { generateInWorker, generateLoad, type LoadResult } from '../load/load-generator.ts'
 import { dailySyncs, loads } from '../load/loads.ts'
 import { percentile } from '../load/statistics.ts'
 import { digits, table } from '../report/tables.ts'
@@ -57,13 +55,6 @@ export async function measureOverload(server: PostgresServer): Promise<string> {
       return describe({ calm, others, served, memory, cpu })
     })
   })
-}
-
-/** A thread apart from the clients whose time is measured: reading megabytes would delay them. */
-async function generateInWorker(workerData: LoadOptions): Promise<LoadResult> {
-  const worker = new Worker(new URL('../load/load-worker.ts', import.meta.url), { workerData })
-  const [result] = await once(worker, 'message')
-  return result
 }
 
 interface Cpu {
