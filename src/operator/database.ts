@@ -133,9 +133,8 @@ function reportBlockers(
   // The processes behind a pooler are unknown.
   if (pooler) return () => {}
   const reported: number[] = []
+  let isSearching = false
   const report = async () => {
-    // Only a busy session waits. An idle one is left to the command: its role may have one connection.
-    if (clients.size === 0 || pool.idleCount === pool.totalCount) return
     const own = Array.from(clients, ({ processID }) => processID)
     const values = [own, [...own, ...reported]]
     const { rows } = await pool.query<{ pid: number; sentence: string }>(BLOCKERS, values)
@@ -144,7 +143,19 @@ function reportBlockers(
       notice(sentence)
     }
   }
-  const timer = setInterval(() => report().catch(() => {}), 200)
+  const search = async () => {
+    // Only a busy session waits. An idle one is left to the command: its role may have one connection. A search that is
+    // slow must not make its own session a reason for the next one.
+    const isIdle = pool.idleCount === pool.totalCount
+    if (isIdle || isSearching) return
+    isSearching = true
+    try {
+      await report()
+    } finally {
+      isSearching = false
+    }
+  }
+  const timer = setInterval(() => search().catch(() => {}), 200)
   return () => clearInterval(timer)
 }
 
