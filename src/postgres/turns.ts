@@ -63,7 +63,7 @@ export class Turns {
 
   readonly #mayHaveMore = (tenant: Tenant): boolean => {
     const { sessions, readsPerSession } = this.#options
-    const free = readsPerSession * sessions - this.#inFlight.size
+    const free = Math.ceil(readsPerSession * sessions) - this.#inFlight.size
     if (free <= 0) return false
     if (tenant.appId === undefined) return this.#unknown() < mostUnknown(sessions)
     const slowAt = performance.now() - SLOW_MS
