@@ -458,6 +458,7 @@ t.test('a lost session: the line is sent again', async (t) => {
 
 t.test('a refresh that waits for its input: sends nothing on its idle session', async (t) => {
   const { child } = startRefresh(url, '--jobs', '1')
+  t.teardown(() => child.kill())
   const exit = once(child, 'exit')
   const sessions = async () => {
     const { rows } = await pool.query<{ pid: number; state: string; query: string; at: string }>(
