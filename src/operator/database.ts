@@ -144,10 +144,11 @@ function reportBlockers(
     }
   }
   const search = async () => {
-    // Only a busy session waits. An idle one is left to the command: its role may have one connection. A search that is
-    // slow must not make its own session a reason for the next one.
+    // Only a busy session waits. The role may have one connection: while the command connects, or has an idle session, a
+    // search could take it. A search that is slow must not make its own session a reason for the next one.
+    const isConnecting = clients.size === 0
     const isIdle = pool.idleCount === pool.totalCount
-    if (isIdle || isSearching) return
+    if (isConnecting || isIdle || isSearching) return
     isSearching = true
     try {
       await report()

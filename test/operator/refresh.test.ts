@@ -1,4 +1,5 @@
 import { once } from 'node:events'
+import type { Socket } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { isDeepStrictEqual } from 'node:util'
 import { gzipSync } from 'node:zlib'
@@ -479,6 +480,21 @@ t.test('a refresh that waits for its input: sends nothing on its idle session', 
     const after = await sessions()
     return isDeepStrictEqual(before, after)
   })
+  child.stdin.end()
+  t.same(await exit, [0, null])
+})
+
+t.test('a server that accepts its first session slowly: no other session is opened', async (t) => {
+  const clients: Socket[] = []
+  const proxy = await startTcpProxy(t, url, (client) => clients.push(client))
+  const { child } = startRefresh(proxy.href, '--jobs', '1')
+  t.teardown(() => child.kill())
+  const exit = once(child, 'exit')
+  await until('it connects', () => clients.length > 0)
+  // A role with one connection needs it for the command. The search for blockers would run five times in this time.
+  await sleep(1_000)
+  t.equal(clients.length, 1)
+  for (const client of clients) forward(client, url)
   child.stdin.end()
   t.same(await exit, [0, null])
 })
