@@ -49,7 +49,7 @@ WORKDIR /app
 USER 1000:1000
 ENV COMMIT=$COMMIT NODE_ENV=production HOST=0.0.0.0 PORT=3000 PATH=/usr/local/bin
 EXPOSE 3000
-# A larger space of new objects delays clients by its collections (docs/decisions/experiments.md#memory).
+# Without a limit, the space of new objects takes 70 MB more (docs/decisions/experiments.md#memory).
 ENTRYPOINT ["/usr/local/bin/node", "--disable-sigusr1", "--disable-warning=ExperimentalWarning", "--max-semi-space-size=16"]
 CMD ["src/server.ts"]
 HEALTHCHECK --interval=5s --timeout=3s --start-period=30s \

@@ -35,7 +35,7 @@ export interface PoolOptions {
 const DEPTH = 8
 /**
  * Average number of reads in flight on a session. More would only wait in PostgreSQL's sockets, where the order of the apps is
- * not kept: with 2, the p99 of a daily page was a tenth higher (docs/decisions/experiments.md).
+ * not kept: with 2, the p99 of a daily page is a tenth higher or more (docs/decisions/experiments.md).
  */
 const READS_PER_SESSION = 1.5
 /** Rows from which on a response shows how long the rows of a tenant are. */
