@@ -17,34 +17,6 @@ const migrations: Record<string, Migration['up']> = {
   '0006-validated-constraints': validatedConstraints,
 }
 
-/** Migrations of development versions. No release has them: those after 1.0.0 replace them, and cannot follow them. */
-const UNRELEASED = [
-  '0005-versions',
-  '0006-refreshes',
-  '0007-writer',
-  '0008-integrity',
-  '0009-checked-years',
-  '0010-fewer-records',
-]
-
-/** The schema is that of a development version. */
-export class UnreleasedSchema extends Error {
-  override name = 'UnreleasedSchema'
-
-  constructor(migration: string) {
-    super(
-      `The database has the migration ${migration} of a development version, which no release can upgrade: ` +
-        'create a new database, run `operator migrate` there, and import the rows again.',
-    )
-  }
-}
-
-/** Returns an error if one of these migrations is of a development version. */
-export function unreleasedSchema(applied: ReadonlySet<unknown>): UnreleasedSchema | undefined {
-  const found = UNRELEASED.find((name) => applied.has(name))
-  return found === undefined ? undefined : new UnreleasedSchema(found)
-}
-
 /** IF NOT EXISTS does not cover a concurrent run. */
 const CREATED_MEANWHILE = ['23505', '42P07', '42710']
 
@@ -53,7 +25,6 @@ const CREATED_MEANWHILE = ['23505', '42P07', '42710']
  * migration. Concurrent runs wait for each other.
  * @param lockTimeoutMs maximum wait for each lock of the migration; 0: no limit
  * @returns its name; undefined if none is missing
- * @throws UnreleasedSchema if a development version made the schema
  */
 export async function migrateOnce<T>(
   db: Kysely<T>,
@@ -76,8 +47,6 @@ export async function migrateOnce<T>(
     const { rows } = await sql<{ name: string }>`
       select name from public.kysely_migration`.execute(transaction)
     const applied = new Set(rows.map((row) => row.name))
-    const unreleased = unreleasedSchema(applied)
-    if (unreleased) throw unreleased
     const [name] = missingFrom(applied)
     if (name === undefined) return undefined
     await migrations[name]?.(transaction)

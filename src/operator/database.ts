@@ -1,6 +1,6 @@
 import { Kysely, PostgresDialect, sql } from 'kysely'
 import pg from 'pg'
-import { missingFrom, unreleasedSchema } from '../../migrations/index.ts'
+import { missingFrom } from '../../migrations/index.ts'
 import { NotInDatabase, OperatorError } from '../operator-error.ts'
 import { Hosts } from '../postgres/hosts.ts'
 import { serverName } from '../postgres/server-urls.ts'
@@ -253,12 +253,10 @@ export async function isCitus(db: Kysely<Tables>): Promise<boolean> {
   return rows.length > 0
 }
 
-/** @throws OperatorError when migrations are missing, or those of a development version were applied */
+/** @throws OperatorError when migrations are missing */
 export async function requireSchema({ db }: OperatorDatabase): Promise<void> {
   const applied = await db.selectFrom('kysely_migration').select('name').execute()
   const names = new Set(applied.map(({ name }) => name))
-  const unreleased = unreleasedSchema(names)
-  if (unreleased) throw new OperatorError(unreleased.message)
   const missing = missingFrom(names)
   if (missing.length === 0) return
   throw new NotInDatabase(

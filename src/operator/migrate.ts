@@ -1,7 +1,7 @@
 import { createHash, createHmac, pbkdf2Sync, randomBytes } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
-import { migrateOnce, unreleasedSchema } from '../../migrations/index.ts'
+import { migrateOnce } from '../../migrations/index.ts'
 import { OperatorError } from '../operator-error.ts'
 import { hasState, SqlState } from '../postgres/failures.ts'
 import type { Tables } from '../postgres/tables.ts'
@@ -39,7 +39,6 @@ export async function migrate(
   using _progress = showProgress(() => {
     return { step: 'Migrating', done: `${pluralize(applied.length, 'migration')} applied` }
   })
-  await refuseUnreleased(db)
   await refuseOtherOwner(db)
   await withRetries(onNotice, () => prepareRights(db, onNotice))
   for (;;) {
@@ -68,17 +67,6 @@ async function refuseOtherOwner(db: Kysely<Tables>): Promise<void> {
   throw new OperatorError(
     `The tables belong to ${other.owner}: run \`operator migrate\` as this role, so that new tables belong to it, too.`,
   )
-}
-
-/** @throws OperatorError if a development version made the schema. Nothing was changed then */
-async function refuseUnreleased(db: Kysely<Tables>): Promise<void> {
-  const { rows } = await sql`select where to_regclass('public.kysely_migration') is null`.execute(
-    db,
-  )
-  if (rows.length > 0) return
-  const applied = await db.selectFrom('kysely_migration').select('name').execute()
-  const unreleased = unreleasedSchema(new Set(applied.map(({ name }) => name)))
-  if (unreleased) throw new OperatorError(unreleased.message)
 }
 
 /** Computes what PostgreSQL stores (RFC 7677): the password itself reaches neither the server nor its log. */

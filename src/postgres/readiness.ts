@@ -1,5 +1,5 @@
 import { sql } from 'kysely'
-import { missingFrom, unreleasedSchema } from '../../migrations/index.ts'
+import { missingFrom } from '../../migrations/index.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { Unavailable } from '../limits/unavailable.ts'
 import { type Database, PROBE_MS } from './database.ts'
@@ -39,7 +39,6 @@ export async function readServer(db: Pick<Database, 'probe' | 'allowsStandby'>) 
   // Without a pooler, a standby rejects the connection (connect.ts).
   if (standby === 't' && !db.allowsStandby) throw new ServerIsStandby('the server is a standby')
   const applied = names?.split(',') ?? []
-  const known = new Set(applied)
   return {
     /** Version of PostgreSQL; undefined if no migration was ever applied. */
     version,
@@ -47,9 +46,7 @@ export async function readServer(db: Pick<Database, 'probe' | 'allowsStandby'>) 
     /** True for a superuser, and for the owner of the tables. */
     seesAllRows: seesAll === 't',
     newest: applied.at(-1),
-    missing: missingFrom(known),
-    /** Set if a development version made the schema. */
-    unreleased: unreleasedSchema(known),
+    missing: missingFrom(new Set(applied)),
   }
 }
 
@@ -131,7 +128,6 @@ export type Readiness =
   | 'unanswered'
   | 'standby'
   | 'schema behind'
-  | 'schema unreleased'
   | 'denied'
   | 'unreadable'
 
@@ -166,7 +162,6 @@ export function checkOf(
     const startedAt = performance.now()
     try {
       const server = await readServer(db)
-      if (server.unreleased) return { readiness: 'schema unreleased', server, unreadable }
       if (server.missing.length > 0) return { readiness: 'schema behind', server, unreadable }
       const leftMs = Math.max(0, startedAt + PROBE_MS - performance.now())
       // A locked table does not delay the result.

@@ -35,8 +35,6 @@ const NOT_READY: Record<Exclude<Readiness, 'ready'>, string> = {
   unanswered: 'The database does not respond.',
   standby: 'The database is a standby: its data may be old.',
   'schema behind': 'The schema of the database is outdated: run `operator migrate`.',
-  'schema unreleased':
-    'A development version made the schema, and no release can upgrade it: create a new database.',
   denied: 'PostgreSQL denies the service a right that it needs: see the log of PostgreSQL.',
   unreadable: 'PostgreSQL refuses to read every list: see the log of the service.',
 }

@@ -127,32 +127,6 @@ t.test('outdated schema: one sentence and exit code 1', async (t) => {
   })
 })
 
-t.test('schema of a development version: one sentence says how to start anew', async (t) => {
-  const { url } = await createDatabase(t)
-  const db = openAsOwner(t, url)
-  await db.insertInto('kysely_migration').values({ name: '0007-writer', timestamp: '' }).execute()
-  t.match(await refusal({ DATABASE_URL: await loginOfService(t, db, url) }), {
-    stderr:
-      /^The database has the migration 0007-writer of a development version, .* create a new database, .*\n$/,
-    code: 1,
-  })
-
-  const dataDir = join(folder, 'of a development version')
-  const embedded = await startEmbedded(dataDir)
-  await onServer(
-    embedded.url,
-    `create table kysely_migration (name varchar(255) primary key, timestamp varchar(255) not null);
-    insert into kysely_migration values ('0004-service-role', ''), ('0005-versions', '')`,
-  )
-  await embedded.stop()
-  t.same(await start({ DATA_DIR: dataDir }), {
-    stderr:
-      `The sample data in ${dataDir} is of a development version, which no release can upgrade: ` +
-      'remove this folder, or set DATA_DIR to another one, and start again.\n',
-    code: 1,
-  })
-})
-
 t.test('embedded PostgreSQL cannot start: one sentence and exit code 1', async (t) => {
   const file = join(folder, 'file')
   await writeFile(file, '')

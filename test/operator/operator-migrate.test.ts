@@ -196,29 +196,6 @@ t.test('Table locked at each of 30 attempts: migrate gives up, and can run again
   t.same((await migrate()).json(), { applied: known.slice(BLOCKED) })
 })
 
-t.test('Schema of a development version: one sentence says how to start anew', async (t) => {
-  const unreleased = ['0005-versions', '0006-refreshes', '0007-writer']
-  unreleased.push('0008-integrity', '0009-checked-years', '0010-fewer-records')
-  for (const name of unreleased) {
-    const { url } = await emptyDatabase(t)
-    await migrateTo(t, url, '0004-service-role')
-    await query(url, `insert into kysely_migration values ('${name}', now()::text)`)
-    const before = await query(url, 'select * from kysely_migration order by name')
-    const sentence =
-      `The database has the migration ${name} of a development version, which no release can upgrade: ` +
-      'create a new database, run `operator migrate` there, and import the rows again.'
-    for (const command of [['migrate'], ['app', 'list']]) {
-      const { code, stderr } = await operatorHere(command, { DATABASE_URL: url })
-      t.same([code, stderr], [1, `${sentence}\n`], command.join(' '))
-    }
-    t.same(await query(url, 'select * from kysely_migration order by name'), before)
-    const service = await startService(t, { databaseUrl: url })
-    const { status, json } = await service.get('/health/ready')
-    t.equal(status, 503)
-    t.match(json().detail, 'A development version made the schema')
-  }
-})
-
 t.test('Outdated schema: the service names the migrations that are missing', async (t) => {
   const { url } = await emptyDatabase(t)
   await migrateTo(t, url, '0004-service-role')

@@ -1,10 +1,9 @@
 import { Kysely, PostgresDialect } from 'kysely'
 import pg from 'pg'
-import { migrateToLatest, UnreleasedSchema } from '../../migrations/index.ts'
+import { migrateToLatest } from '../../migrations/index.ts'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { isOutdated, seed } from '../../seeds/seed.ts'
 import { prepareRights } from '../../src/operator/rights.ts'
-import { OperatorError } from '../../src/operator-error.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { startEmbedded } from './embedded.ts'
 
@@ -16,13 +15,7 @@ import { startEmbedded } from './embedded.ts'
  */
 export async function startDemo(dataDir: string) {
   const embedded = await startEmbedded(dataDir)
-  await prepare(embedded.url).catch((error: unknown) => {
-    if (!(error instanceof UnreleasedSchema)) throw error
-    throw new OperatorError(
-      `The sample data in ${dataDir} is of a development version, which no release can upgrade: ` +
-        'remove this folder, or set DATA_DIR to another one, and start again.',
-    )
-  })
+  await prepare(embedded.url)
   const url = new URL(embedded.url)
   url.username = 'investment_service'
   const socket = String(url.searchParams.get('host'))
