@@ -18,7 +18,7 @@ export interface OperatorDatabase {
 
 interface CommandOptions {
   signal: AbortSignal
-  /** Receives a sentence for each session that the command waits for. */
+  /** Receives a sentence when a statement waits, or when another host becomes the primary. */
   notice: (sentence: string) => void
   /** Number of sessions with pipelines. An interrupted command first finishes their work. */
   sessions?: number | undefined
@@ -27,6 +27,10 @@ interface CommandOptions {
 }
 
 const CONNECT_MS = 10_000
+/** Time after which the command says which statement waits for a lock. */
+const SLOW_MS = 2_000
+/** Statements whose time is that of other sessions. The work of other statements may take minutes. */
+const TAKES_LOCK = /^\s*(lock table|update connection) |\sfor (no key )?update$/
 /** Time in which the sessions of an interrupted `refresh` finish their lines. */
 const FINISH_MS = 10_000
 
@@ -47,7 +51,6 @@ export async function withDatabase<T>(
   const pool = openPool(hosts, clients, options)
   const db = new Kysely<Tables>({ dialect: new PostgresDialect({ pool }) })
   const stopFollowing = followPrimary(hosts, pool, clients, options)
-  const stopReporting = reportBlockers(pool, clients, options)
   const stopListening = closeAtAbort(clients, options)
   try {
     signal.throwIfAborted()
@@ -55,7 +58,6 @@ export async function withDatabase<T>(
     return await use({ db, pool, signal, pooler })
   } finally {
     stopFollowing()
-    stopReporting()
     stopListening()
     await db.destroy()
   }
@@ -65,13 +67,13 @@ export async function withDatabase<T>(
 function openPool(
   hosts: Hosts,
   clients: Set<CommandClient>,
-  { signal, sessions, pooler }: CommandOptions,
+  { signal, sessions, pooler, notice }: CommandOptions,
 ): pg.Pool {
+  const reportWait = waitReporter(notice)
   const pool = new pg.Pool({
     Client: CommandClient,
     connectionString: hosts.url,
-    // One session runs the command, another one finds the sessions that it waits for.
-    max: 2 + (sessions ?? 1),
+    max: 1 + (sessions ?? 1),
     // PgBouncer 1.18 mixes up the messages of pipelined queries.
     pipeline: sessions !== undefined && !pooler,
     connectionTimeoutMillis: CONNECT_MS,
@@ -83,6 +85,7 @@ function openPool(
       const client = connected as CommandClient
       // If a connection breaks, the next statement fails. Without a listener, the process would end.
       client.on('error', () => {})
+      client.onWait = reportWait
       clients.add(client)
       client.once('end', () => clients.delete(client))
       if (!pooler) await prepareSession(client, hosts)
@@ -124,40 +127,21 @@ function followPrimary(
   return () => clearInterval(timer)
 }
 
-/** Reports each session that the command waits for, once. @returns a function that ends this */
-function reportBlockers(
-  pool: pg.Pool,
-  clients: Set<CommandClient>,
-  { notice, pooler }: CommandOptions,
-): () => void {
-  // The processes behind a pooler are unknown.
-  if (pooler) return () => {}
-  const reported: number[] = []
-  let isSearching = false
-  const report = async () => {
-    const own = Array.from(clients, ({ processID }) => processID)
-    const values = [own, [...own, ...reported]]
-    const { rows } = await pool.query<{ pid: number; sentence: string }>(BLOCKERS, values)
-    for (const { pid, sentence } of rows) {
-      reported.push(pid)
-      notice(sentence)
-    }
+/**
+ * Returns a function that says once which statement waits. The command itself does not look for the session that blocks
+ * it: this needs a second session, and a role may have only one.
+ */
+function waitReporter(notice: CommandOptions['notice']): (processID: number, text: string) => void {
+  let isReported = false
+  return (processID, text) => {
+    if (isReported) return
+    isReported = true
+    const [statement = ''] = text.trim().split(/\s*\n\s*/)
+    notice(
+      `Waiting for a lock (process ${processID} of PostgreSQL): ${statement}. ` +
+        'docs/runbook.md#a-command-waits-for-a-lock finds the session that holds it.',
+    )
   }
-  const search = async () => {
-    // Only a busy session waits. The role may have one connection: while the command connects, or has an idle session, a
-    // search could take it. A search that is slow must not make its own session a reason for the next one.
-    const isConnecting = clients.size === 0
-    const isIdle = pool.idleCount === pool.totalCount
-    if (isConnecting || isIdle || isSearching) return
-    isSearching = true
-    try {
-      await report()
-    } finally {
-      isSearching = false
-    }
-  }
-  const timer = setInterval(() => search().catch(() => {}), 200)
-  return () => clearInterval(timer)
 }
 
 /** Closes the connections at an abort. @returns a function that ends this */
@@ -178,21 +162,11 @@ function closeAtAbort(
   }
 }
 
-/** Sessions with a lock for which one of $1 waits, except $2. A migration waits for only half a second. */
-const BLOCKERS = `
-  select distinct blocker.pid, format('Waiting for %s (process %s of PostgreSQL)%s.',
-    case blocker.application_name when 'investment-data-operator' then 'another command of the operator'
-      else 'a session of ' || coalesce(nullif(blocker.application_name, ''), 'an unnamed program') end,
-    blocker.pid, ', in a transaction since '
-      || to_char(blocker.xact_start at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')) as sentence
-  from pg_stat_activity own, unnest(pg_blocking_pids(own.pid)) id
-  join pg_stat_activity blocker on blocker.pid = id
-  where own.pid = any($1) and own.wait_event_type = 'Lock' and blocker.pid <> all($2)
-    and own.query_start < now() - interval '200 ms'`
-
 class CommandClient extends SafeClient {
   /** Process of its session in PostgreSQL. */
-  declare readonly processID: number | null
+  declare readonly processID: number
+  /** Receives the process and the text of a statement that takes long. */
+  onWait: (processID: number, text: string) => void = () => {}
   #commit: Promise<unknown> | undefined
 
   // biome-ignore lint/suspicious/noExplicitAny: pg has nine signatures.
@@ -200,6 +174,10 @@ class CommandClient extends SafeClient {
     const result = super.query(...args)
     const [{ text = args[0] }] = args
     if (text === 'commit') this.#commit = Promise.resolve(result)
+    if (!TAKES_LOCK.test(text)) return result
+    const timer = setTimeout(() => this.onWait(this.processID, text), SLOW_MS)
+    const stop = () => clearTimeout(timer)
+    result.then(stop, stop)
     return result
   }
 

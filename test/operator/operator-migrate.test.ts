@@ -11,6 +11,7 @@ import { openDatabase } from '../../src/postgres/database.ts'
 import { readServer } from '../../src/postgres/readiness.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { createDatabase, openClient } from '../support/database.ts'
+import { codeBlocks } from '../support/documented-commands.ts'
 import { portfolioLine } from '../support/importing.ts'
 import { loginOfService, openAsOwner } from '../support/logins.ts'
 import { catalogOfNewDatabase } from '../support/new-schema.ts'
@@ -150,10 +151,8 @@ t.test('Locked table: the migration stops waiting and tries again', async (t) =>
     messages = text
   }
   const migrating = operatorHere(['migrate', '--json'], { DATABASE_URL: url }, { onStderr })
-  const named =
-    /Waiting for a session of pg_dump \(process \d+ of PostgreSQL\), in a transaction since 2/
   const again = /Another session holds a lock that a migration needs; trying again \(\d+\)\.\n/
-  await until('an attempt has ended', () => named.test(messages) && again.test(messages))
+  await until('an attempt has ended', () => again.test(messages))
   // Other sessions read between two attempts.
   await query(url, 'select count(*) from connection')
   await holder.end()
@@ -383,14 +382,23 @@ t.test('Another run in progress: migrate waits for its end', async (t) => {
   const migrating = operatorHere(['migrate'], { DATABASE_URL: url }, { onStderr }).finally(() => {
     ended = true
   })
-  // The message comes after a second, which is longer than lock_timeout of a migration.
-  await until('it waits', () => messages.includes('Waiting for another command of the operator'))
+  // The message comes after two seconds, which is longer than lock_timeout of a migration.
+  await until('it waits', () => messages.startsWith('Waiting for a lock '))
   t.notOk(ended)
+  const [, waiting] = messages.match(/\(process (\d+) of PostgreSQL\): lock table /) ?? []
+  const [search = ''] = codeBlocks('A command waits for a lock')
+  const [
+    {
+      rows: [self],
+    },
+    found,
+  ] = [await other.query('select pg_backend_pid() as pid'), await query(url, search)]
+  t.match(found, [{ waiting: Number(waiting), blocker: self.pid }], 'the query of the runbook')
   await other.query('rollback')
   t.match(await migrating, {
     code: 0,
     stdout: 'The schema is up to date.\n',
-    stderr: /Waiting for another command of the operator \(process \d+ of PostgreSQL\), .*\n/,
+    stderr: /^Waiting for a lock .*\n$/,
   })
 })
 

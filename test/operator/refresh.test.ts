@@ -473,7 +473,7 @@ t.test('a refresh that waits for its input: sends nothing on its idle session', 
       ({ state, query }) => state === 'idle' && query.includes('pg_extension'),
     ),
   )
-  // A role with one connection needs it for the next statement. The search for blockers would run five times in this time.
+  // A role with one connection needs it for the next statement.
   await until('the sessions get no statement', async () => {
     const before = await sessions()
     await sleep(1_000)
@@ -491,7 +491,7 @@ t.test('a server that accepts its first session slowly: no other session is open
   t.teardown(() => child.kill())
   const exit = once(child, 'exit')
   await until('it connects', () => clients.length > 0)
-  // A role with one connection needs it for the command. The search for blockers would run five times in this time.
+  // A role with one connection needs it for the command.
   await sleep(1_000)
   t.equal(clients.length, 1)
   for (const client of clients) forward(client, url)
