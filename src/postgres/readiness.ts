@@ -56,7 +56,10 @@ export interface ListProbe {
   reads: { statement: Statement; values: Parameter[] }[]
 }
 
-/** Time without a probe of a list that is locked or late, in ms: its probe occupies a connection meanwhile. */
+/**
+ * Time without another probe of a list, in ms, unless PostgreSQL has refused the last one: a check of all lists takes nine
+ * statements, and the probe of a locked list occupies a connection.
+ */
 const PAUSE_MS = 10_000
 
 /** Finds lists that PostgreSQL refuses to read, for example because a right or a column is missing. */
@@ -66,7 +69,7 @@ class ListChecks {
   readonly #db: Pick<Database, 'probe'>
   readonly #probes: readonly ListProbe[]
   readonly #onChange: (list: string, cause: string | undefined) => void
-  readonly #pausedUntil = new Map<string, number>()
+  readonly #dueAt = new Map<string, number>()
   #running: Promise<void> | undefined
 
   constructor(
@@ -84,7 +87,7 @@ class ListChecks {
     return this.unreadable.size > 0 && this.unreadable.size === this.#probes.length
   }
 
-  /** Reads all lists, one after the other: a check takes one connection from the requests. */
+  /** Reads the lists that are due, one after the other: a check takes one connection from the requests. */
   check(): Promise<void> {
     this.#running ??= this.#checkAll().finally(() => {
       this.#running = undefined
@@ -94,8 +97,8 @@ class ListChecks {
 
   async #checkAll(): Promise<void> {
     for (const probe of this.#probes) {
-      const isPaused = performance.now() < (this.#pausedUntil.get(probe.list) ?? 0)
-      if (!isPaused) await this.#checkList(probe)
+      const dueAt = this.#dueAt.get(probe.list) ?? 0
+      if (performance.now() >= dueAt) await this.#checkList(probe)
     }
   }
 
@@ -108,10 +111,13 @@ class ListChecks {
       this.#set(list, undefined)
     } catch (error) {
       const cause = rejectionOf(error)
+      if (cause !== undefined) {
+        this.#set(list, cause)
+        return
+      }
       // After a lock or a timeout, the last result stays.
-      if (cause === undefined) this.#pausedUntil.set(list, performance.now() + PAUSE_MS)
-      else this.#set(list, cause)
     }
+    this.#dueAt.set(list, performance.now() + PAUSE_MS)
   }
 
   #set(list: string, cause: string | undefined): void {

@@ -1,5 +1,8 @@
 import { sql } from 'kysely'
 import t from 'tap'
+import { checkOf, serverStatement } from '../../src/postgres/readiness.ts'
+import { listProbes } from '../../src/queries/probes.ts'
+import { lists } from '../../src/routes/lists.ts'
 import { createDatabase } from '../support/database.ts'
 import { scrape } from '../support/metrics.ts'
 import { openTestDatabase } from '../support/new-database.ts'
@@ -120,6 +123,27 @@ t.test('no list can be read: ready is 503, and 200 again after the repair', asyn
   t.match((await other.get('/health/ready')).json(), { detail: /refuses to read every list/ })
   await sql`grant select on connection to investment_service`.execute(other.db)
   await until('ready is 200', async () => (await statusOf()) === 200)
+})
+
+t.test('ten checks of readiness: each statement of a list runs once', async (t) => {
+  const { database } = await startService(t)
+  const titles: string[] = []
+  const probe: typeof database.probe = (statement, values) => {
+    titles.push(statement.title)
+    return database.probe(statement, values)
+  }
+  const check = checkOf({ ...database, probe }, listProbes(lists, ['tokenHash']), () => {})
+  for (let number = 1; number <= 10; number += 1) {
+    t.match(await check(), { readiness: 'ready' })
+    // A result is reused for a quarter of a second.
+    await until('a check of the server', () => {
+      void check()
+      return titles.filter((title) => title === serverStatement.title).length > number
+    })
+  }
+  const ofLists = titles.filter((title) => title !== serverStatement.title)
+  t.same(ofLists, [...new Set(ofLists)])
+  t.equal(ofLists.length, lists.flatMap(({ reader }) => Object.keys(reader.queries)).length)
 })
 
 t.test('every table is locked: ready is 200', async (t) => {
