@@ -1,9 +1,7 @@
 import {
   type Attributes,
-  context,
   DiagLogLevel,
   diag,
-  logs,
   propagation,
   ROOT_CONTEXT,
   SpanKind,
@@ -11,13 +9,13 @@ import {
   type Tracer,
   trace,
 } from '@opentelemetry/api'
-import { NodeSDK } from '@opentelemetry/sdk-node'
 import type { FastifyInstance } from 'fastify'
 import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import type { EndedRead } from '../postgres/reader.ts'
+import { disableTraces, startTraces } from './open-telemetry.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
 const SHUTDOWN_MS = 2_000
@@ -32,9 +30,8 @@ export default fp(async (app: FastifyInstance, { config }: { config: Config }) =
   traceRequests(app, tracer)
 })
 
-/** The SDK reads its standard environment variables: exporter, protocol, sampler and others. */
+/** Starts the traces, and logs what their exporter cannot do. */
 function startSdk(app: FastifyInstance, serviceName: string): void {
-  const sdk = new NodeSDK({ serviceName, metricReaders: [], logRecordProcessors: [] })
   let quietUntil = 0
   const warn = (message: string) => {
     if (performance.now() < quietUntil) return
@@ -46,10 +43,11 @@ function startSdk(app: FastifyInstance, serviceName: string): void {
     { error: warn, warn, info: ignore, debug: ignore, verbose: ignore },
     { logLevel: DiagLogLevel.WARN, suppressOverrideMessage: true },
   )
-  sdk.start()
+  const shutDown = startTraces(serviceName)
   app.addHook('onClose', async () => {
-    await withDeadline(sdk.shutdown(), SHUTDOWN_MS, () => {})
-    for (const api of [trace, context, propagation, logs, diag]) api.disable()
+    await withDeadline(shutDown(), SHUTDOWN_MS, () => {})
+    disableTraces()
+    diag.disable()
   })
 }
 
