@@ -34,6 +34,21 @@ export function showCode(code, text) {
   code.replaceChildren(...parts, text.slice(end))
 }
 
+/** Lets the keyboard reach code that scrolls, and no other code. */
+const scrolling = new ResizeObserver((entries) => {
+  const sizes = entries.map(({ target: pre }) => ({
+    pre,
+    scrolls: pre.scrollWidth > pre.clientWidth || pre.scrollHeight > pre.clientHeight,
+  }))
+  for (const { pre, scrolls } of sizes) {
+    if (scrolls) pre.tabIndex = 0
+    else pre.removeAttribute('tabindex')
+  }
+})
+
+/** Watches the size of code. */
+export const watchScrolling = (pre) => scrolling.observe(pre)
+
 async function copy(block, button) {
   const pre = block.querySelector('pre:not([hidden])')
   const text = pre.wholeText ?? pre.textContent
@@ -52,6 +67,12 @@ async function copy(block, button) {
   }, 2_000)
 }
 
+/** Adds the button that copies the code of a block. */
+export function addCopy(block) {
+  addButton(block.querySelector('.bar'), 'Copy', (button) => copy(block, button))
+  for (const pre of block.querySelectorAll('pre')) watchScrolling(pre)
+}
+
 /** Text of each element as the page has it, with names instead of the address and the demo tokens. */
 const originals = new Map()
 
@@ -59,14 +80,19 @@ const originals = new Map()
 function showBlock(block, { address, demo }) {
   for (const code of block.querySelectorAll('code')) {
     if (!originals.has(code)) originals.set(code, code.textContent)
-    const text = originals
-      .get(code)
+    const original = originals.get(code)
+    // The public tokens make the first sample run as it is copied. The others read them from the environment.
+    const own = demo && block.id === 'first-sample' ? withTokens(original, demo) : original
+    const text = own
       .replaceAll(PLACEHOLDER, address)
       .replace('{appToken}', demo?.appToken)
       .replace('{connectionToken}', demo?.connectionToken)
     showCode(code, text)
   }
 }
+
+const withTokens = (text, { appToken, connectionToken }) =>
+  text.replace('$APP_TOKEN', appToken).replace('$CONNECTION_TOKEN', connectionToken)
 
 let settings = { address: base }
 
@@ -79,8 +105,7 @@ function showBlocks(root) {
   }
 }
 
-for (const block of main.querySelectorAll('.code'))
-  addButton(block.querySelector('.bar'), 'Copy', (button) => copy(block, button))
+for (const block of main.querySelectorAll('.code')) addCopy(block)
 showBlocks(main)
 
 /** Shows all code again with the settings of this service. */

@@ -46,13 +46,26 @@ const POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
+type PageConfig = Pick<Config, 'CONTACT_URL' | 'DEMO_TOKENS' | 'MAX_LIMIT' | 'PUBLIC_URL'>
+
+/** What the page shows of this service. Without PUBLIC_URL, it shows the address at which the browser sees it. */
+function settingsOf({ CONTACT_URL, DEMO_TOKENS, MAX_LIMIT, PUBLIC_URL }: PageConfig) {
+  const [appToken, connectionToken] = DEMO_TOKENS?.split(',') ?? []
+  return {
+    address: PUBLIC_URL?.replace(/\/+$/, ''),
+    contact: CONTACT_URL,
+    maximumLimit: MAX_LIMIT,
+    demo: appToken && { appToken, connectionToken },
+  }
+}
+
 /**
  * Serves the page /docs, and /docs.md and /llms.txt for programs. `npm run docs:renew` builds the page and /docs.md. The
- * script of the page reads the settings from /openapi.json.
+ * page is the same file everywhere: its script shows the settings of this service.
  */
 export async function docsPage(
   app: FastifyInstance,
-  { config }: { config: Pick<Config, 'PUBLIC_URL' | 'DEMO_TOKENS'> },
+  { config }: { config: PageConfig },
 ): Promise<void> {
   app.addHook('onRequest', async (_request, reply) => {
     reply.headers({
@@ -70,6 +83,11 @@ export async function docsPage(
   for (const name of STATIC) files.set(name, await read(here(name)))
   // Other services have no public tokens: the page names none.
   if (config.DEMO_TOKENS !== undefined) files.set(STORIES, await read(here(STORIES)))
+  const settings = JSON.stringify(settingsOf(config))
+  files.set(
+    'settings.json',
+    memoryFile(TYPES['.json'] ?? '', () => settings),
+  )
   // The page loads it when its search is first used.
   files.set('minisearch.js', await read(new URL(import.meta.resolve('minisearch'))))
 

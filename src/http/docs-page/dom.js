@@ -19,3 +19,22 @@ export function addButton(bar, textContent, onClick) {
 /** Lets lines break in a text. */
 export const breakable = (text, places) =>
   text.split(places).flatMap((part, index) => (index > 0 ? [create('wbr'), part] : [part]))
+
+/** Reads what the reader chose before. A browser that blocks cookies throws at each use of its storage. */
+export function remembered(key) {
+  try {
+    return localStorage.getItem(key)
+  } catch {
+    return null
+  }
+}
+
+/** Remembers a choice for the next visit; null forgets it. */
+export function remember(key, value) {
+  try {
+    if (value === null) localStorage.removeItem(key)
+    else localStorage.setItem(key, value)
+  } catch {
+    // The choice holds until the page is closed.
+  }
+}

@@ -1,8 +1,8 @@
 /** Operations of the page: their forms, requests, responses and samples. */
 
 import { codeSamples } from '../openapi/code-samples.js'
-import { showCode } from './code.js'
-import { addButton, create, main } from './dom.js'
+import { addCopy, showCode, watchScrolling } from './code.js'
+import { addButton, create, main, remember, remembered } from './dom.js'
 import { base } from './settings.js'
 
 /** Characters of a response that the page shows. The download and the copy have all. */
@@ -66,15 +66,16 @@ function renderResponse({ response, text }) {
   showCode(code, shown.slice(0, MAX_SHOWN))
   const rest = shown.length - MAX_SHOWN
   if (rest > 0) code.append(`\n… and ${rest.toLocaleString('en')} characters more: see Download`)
+  const body = create('pre', { wholeText: shown, className }, code)
   const headers = [...response.headers].map((header) => header.join(': ')).join('\n')
   return [
     ...helpLinks({ response, text }),
-    create('pre', { tabIndex: 0, wholeText: shown, className }, code),
+    body,
     create(
       'details',
       {},
       create('summary', {}, 'Response headers'),
-      create('pre', { tabIndex: 0 }, create('code', {}, headers)),
+      create('pre', {}, create('code', {}, headers)),
     ),
   ]
 }
@@ -109,6 +110,7 @@ for (const operation of main.querySelectorAll('.operation')) {
     for (const element of shown) element.remove()
     shown = elements
     block.append(...shown)
+    for (const pre of block.querySelectorAll('pre')) watchScrolling(pre)
     status.textContent = text
     status.className = isError ? 'error' : ''
     // A link without an address is not a link.
@@ -127,6 +129,7 @@ for (const operation of main.querySelectorAll('.operation')) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
     status.textContent = 'Sending …'
+    showBlock(block)
     try {
       const result = await send(path, form)
       const { response, text, time } = result
@@ -161,28 +164,43 @@ for (const operation of main.querySelectorAll('.operation')) {
   update()
 }
 
+/** On a phone, the response is below all fields. */
+function showBlock(block) {
+  const { top } = block.getBoundingClientRect()
+  if (top < 0 || top > innerHeight / 2) block.scrollIntoView()
+}
+
+/** Shows the example of an error beside the operation: a copy of the one in the section of the error. */
+for (const details of main.querySelectorAll('details[data-error]'))
+  details.addEventListener('toggle', () => showExample(details), { once: true })
+
+function showExample(details) {
+  const example = main.querySelector(`#${details.dataset.error} ~ .code`).cloneNode(true)
+  example.querySelector('.bar').replaceChildren('Example response')
+  addCopy(example)
+  details.append(example)
+}
+
 /** Shows the samples of all operations in one language. */
 function selectLanguage(label) {
   for (const pre of main.querySelectorAll('.samples pre')) pre.hidden = pre.dataset.label !== label
   for (const tab of main.querySelectorAll('.samples button[data-label]'))
     tab.ariaPressed = tab.dataset.label === label
-  localStorage.setItem(LANGUAGE, label)
+  remember(LANGUAGE, label)
 }
-const stored = localStorage.getItem(LANGUAGE)
+const stored = remembered(LANGUAGE)
 const labels = [...main.querySelectorAll('.samples pre')].map(({ dataset }) => dataset.label)
 // A language that the reader has chosen in an older release may have another name now.
 selectLanguage(labels.includes(stored) ? stored : 'curl')
 
 /** Fills the forms with the demo tokens, and shows the samples with the address of this service. */
-export function fillForms({ demo, address: newAddress, limit }) {
+export function fillForms({ demo, address: newAddress, maximumLimit }) {
   address = newAddress
   fill('appToken', demo?.appToken)
   fill('token', demo?.connectionToken)
-  if (limit) {
-    const range = LIMITS.exec(limit)[0]
+  if (maximumLimit)
     for (const text of main.querySelectorAll('[id$=".limit.text"] p'))
-      text.textContent = text.textContent.replace(LIMITS, range)
-  }
+      text.textContent = text.textContent.replace(LIMITS, `1 to ${maximumLimit}`)
   for (const update of updates) update()
 }
 

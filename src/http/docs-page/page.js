@@ -8,7 +8,7 @@ import { fillForms } from './operations.js'
 import { readSettings } from './settings.js'
 
 /** Shows the address of the operator in the section Support. */
-function showContact({ url }) {
+function showContact(url) {
   const link = create('a', { href: url }, url)
   main.querySelector('#support').after(create('p', { id: 'contact' }, 'Contact: ', link))
 }

@@ -176,7 +176,10 @@ const isNothing = ({ result, expected, found }) =>
 function* listed({ positions, years, firstGap }) {
   for (const { portfolioId, investment, titles } of positions) {
     // Most stories have one investment in one portfolio.
-    const about = positions.length > 1 ? `${shortId(investment)} in ${shortId(portfolioId)}` : ''
+    const about =
+      positions.length > 1
+        ? `investment ${shortId(investment)}, portfolio ${shortId(portfolioId)}`
+        : ''
     for (const [day, value] of Object.entries(titles))
       yield { result: `Shares after ${day}`, about, value }
   }

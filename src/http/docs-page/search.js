@@ -102,12 +102,13 @@ const stem = (word) => word.toLowerCase().replace(/(?<=\w{3})(?:ies|es|s|ing|ed|
 /** The index, when it is there, and before. */
 let index
 let loading
+let attempt = 0
 
 /** The service has this file from the package minisearch. */
 const LIBRARY = './minisearch.js'
 
-async function readIndex() {
-  const { default: MiniSearch } = await import(LIBRARY)
+async function readIndex(attempt) {
+  const { default: MiniSearch } = await import(attempt > 0 ? `${LIBRARY}?${attempt}` : LIBRARY)
   const made = new MiniSearch({
     fields: ['status', 'title', 'text'],
     storeFields: ['title', 'text', 'weight'],
@@ -123,6 +124,18 @@ async function readIndex() {
   })
   made.addAll(readEntries())
   return made
+}
+
+/** Makes the index once. After an error, the next call tries again: browsers remember a failed import by its address. */
+async function load() {
+  loading ??= readIndex(attempt)
+  try {
+    index = await loading
+  } catch (error) {
+    loading = undefined
+    attempt += 1
+    throw error
+  }
 }
 
 // Query
@@ -192,8 +205,12 @@ function resultItem({ id, title, text, terms }) {
 async function showResults() {
   const text = search.value.trim()
   if (index === undefined) {
-    loading ??= readIndex()
-    index = await loading
+    try {
+      await load()
+    } catch {
+      found.textContent = 'The search is not available: type again when the network works.'
+      return
+    }
     // The reader may have typed more meanwhile.
     if (text !== search.value.trim()) return
   }
@@ -205,9 +222,7 @@ async function showResults() {
   contents.hidden = text !== ''
 }
 
-search.addEventListener('focus', () => {
-  loading ??= readIndex()
-})
+search.addEventListener('focus', () => load().catch(() => {}))
 search.addEventListener('input', showResults)
 nav.addEventListener('keydown', async (event) => {
   if (event.key === 'Enter' && event.target === search) {

@@ -6,26 +6,13 @@ export const base = new URL('../..', import.meta.url).href.replace(/\/$/, '')
 /** Limit in ms. The page works without the settings. */
 const TIMEOUT_MS = 3_000
 
-/** @returns settings of this service; without the document, those that the page knows by itself */
+/** @returns settings of this service; if they cannot be read, the address that the page knows by itself */
 export async function readSettings() {
   try {
     const signal = AbortSignal.timeout(TIMEOUT_MS)
-    const response = await fetch(`${base}/openapi.json`, { signal })
-    return settingsOf(await response.json())
+    const response = await fetch(new URL('settings.json', import.meta.url), { signal })
+    return { address: base, ...(await response.json()) }
   } catch {
     return { address: base }
-  }
-}
-
-function settingsOf({ servers, info, paths, 'x-demo-tokens': demo }) {
-  // Without PUBLIC_URL, one of them is the service that serves the document.
-  const isOwn = servers.some(({ url }) => url === '/')
-  const parameters = Object.values(paths).flatMap(({ get }) => get.parameters)
-  const limit = parameters.find(({ name }) => name === 'limit')
-  return {
-    demo,
-    address: isOwn ? base : servers[0].url,
-    contact: info.contact,
-    limit: limit.description,
   }
 }

@@ -1,15 +1,16 @@
 /** Theme of the page: that of the system, unless the reader has chosen the other one. */
-import { addButton, nav } from './dom.js'
+import { addButton, nav, remember, remembered } from './dom.js'
 
 const THEME = 'theme'
 const root = document.documentElement
 const system = matchMedia('(prefers-color-scheme: dark)')
+let chosen = remembered(THEME)
 
 const themeButton = addButton(nav, '', () => {
   // The theme of the system needs no choice: the page then follows its changes.
   const other = isDark() ? 'light' : 'dark'
-  if (system.matches === (other === 'dark')) localStorage.removeItem(THEME)
-  else localStorage.setItem(THEME, other)
+  chosen = system.matches === (other === 'dark') ? null : other
+  remember(THEME, chosen)
   setTheme()
 })
 themeButton.className = 'theme'
@@ -18,7 +19,6 @@ const isDark = () =>
   root.dataset.theme === undefined ? system.matches : root.dataset.theme === 'dark'
 
 function setTheme() {
-  const chosen = localStorage.getItem(THEME)
   if (chosen) root.dataset.theme = chosen
   else delete root.dataset.theme
   themeButton.textContent = isDark() ? 'Light theme' : 'Dark theme'

@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process'
 import http from 'node:http'
 import type { AddressInfo } from 'node:net'
-import type { Route } from 'playwright-core'
+import { promisify } from 'node:util'
+import type { Request, Route } from 'playwright-core'
 import t from 'tap'
 import { DEMO } from '../../../seeds/sample-data.ts'
 import { MEDIA_TYPES } from '../../../src/schemas/list.ts'
@@ -136,6 +138,54 @@ t.test('settings: the page shows the largest limit and the address of its servic
   t.strictSame(errors, [])
 })
 
+t.test('a browser that blocks cookies: the page works', async (t) => {
+  const blocked = await newDocsPage(t, browser, DESK)
+  // Chromium throws this error when a site may store nothing.
+  await blocked.page.addInitScript(() => {
+    const get = () => {
+      throw new DOMException('Access is denied for this document.', 'SecurityError')
+    }
+    Object.defineProperty(window, 'localStorage', { get })
+  })
+  const id = 'listAccountTransactions'
+  await blocked.open(`${service.url}/docs#${id}`)
+  const operation = blocked.page.locator(`#${id}`)
+  await operation.getByRole('button', { name: 'Python' }).first().click()
+  await blocked.page.getByRole('button', { name: 'Dark theme' }).click()
+  await operation.getByRole('button', { name: 'Send request' }).click()
+  await operation.getByRole('status').filter({ hasText: /^200 / }).waitFor()
+  t.strictSame(blocked.errors, [])
+})
+
+t.test('first sample: it runs as it is copied, with the demo tokens alone', async (t) => {
+  await open(`${service.url}/docs`)
+  const sample = await page.locator('#first-sample pre').innerText()
+  const { stdout } = await promisify(execFile)('sh', ['-c', sample])
+  t.match(JSON.parse(stdout), { limit: 1, page: 0 })
+  await open(`${production.url}/docs`)
+  t.match(await page.locator('#first-sample pre').innerText(), /Bearer \$APP_TOKEN"/)
+})
+
+t.test(
+  'start: each module is requested by the page itself, and the settings are small',
+  async (t) => {
+    const requested: string[] = []
+    const listener = (request: Request) => requested.push(request.url())
+    page.on('request', listener)
+    await open(`${production.url}/docs`)
+    page.off('request', listener)
+    const modules = requested.filter((url) => url.endsWith('.js'))
+    const { text } = await production.get('/docs')
+    for (const url of modules) {
+      const path = new URL(url).pathname.slice(1)
+      t.match(text, `<link rel="modulepreload" href="${path}">`, path)
+    }
+    const settings = await production.get('/docs/static/settings.json')
+    t.same(JSON.parse(settings.text), { maximumLimit: 10_000 })
+    t.notOk(requested.some((url) => url.endsWith('openapi.json')))
+  },
+)
+
 t.test('an anchor that is no text, or no section: the page works', async (t) => {
   for (const hash of ['#%zz', '#nothing']) {
     await open(`${service.url}/docs${hash}`)
@@ -146,15 +196,15 @@ t.test('an anchor that is no text, or no section: the page works', async (t) => 
   }
 })
 
-const NO_DOCUMENT: Record<string, (route: Route) => unknown> = {
+const NO_SETTINGS: Record<string, (route: Route) => unknown> = {
   'its request fails': (route) => route.abort(),
   'its request hangs': () => undefined,
 }
-for (const [reason, respond] of Object.entries(NO_DOCUMENT))
-  t.test(`no document, ${reason}: the page sends requests to its own address`, async (t) => {
+for (const [reason, respond] of Object.entries(NO_SETTINGS))
+  t.test(`no settings, ${reason}: the page sends requests to its own address`, async (t) => {
     const id = 'listAssetsTransferOrders'
-    await page.route('**/openapi.json', respond)
-    t.teardown(() => page.unroute('**/openapi.json'))
+    await page.route('**/settings.json', respond)
+    t.teardown(() => page.unroute('**/settings.json'))
     await open(`${service.url}/docs#${id}`)
     await field(id, 'Authorization').fill(DEMO_TOKEN)
     await field(id, 'token').fill(DEMO_CONNECTION_TOKEN)
@@ -162,11 +212,11 @@ for (const [reason, respond] of Object.entries(NO_DOCUMENT))
     t.notOk(await page.getByText('public demo tokens').isVisible())
   })
 
-t.test('while the request of the document hangs: navigation, search and theme work', async (t) => {
+t.test('while the request of the settings hangs: navigation, search and theme work', async (t) => {
   const waiting = await browser.newPage(DESK)
   t.teardown(() => waiting.close())
   waiting.setDefaultTimeout(20_000)
-  await waiting.route('**/openapi.json', () => undefined)
+  await waiting.route('**/settings.json', () => undefined)
   // The request never ends, so that a slow test does not check the page after the time limit.
   await waiting.addInitScript('AbortSignal.timeout = () => new AbortController().signal')
   await waiting.goto(`${service.url}/docs#listAccountTransactions`)

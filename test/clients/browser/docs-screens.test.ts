@@ -168,8 +168,7 @@ for (const [name, screen] of [
     const button = operation.getByRole('button', { name: 'Send request' })
     const box = await button.boundingBox()
     const { height } = screen.viewport
-    if (screen === PHONE)
-      t.ok(box && box.y + box.height <= height, 'Send is on the screen that shows the title')
+    t.ok(box && box.y + box.height <= height, 'Send is on the screen that shows the title')
     t.ok(await operation.locator('[id="PortfolioTransaction.titles"]').isVisible())
     const types = page.locator('#PortfolioTransactionType')
     t.notOk(await types.isVisible(), 'the values are one step away')
@@ -184,6 +183,17 @@ for (const [name, screen] of [
       .click()
     t.ok(await page.locator('[id="AssetsTransferOrder.isin"]').isVisible(), 'its operation opens')
     t.same(errors, [])
+  })
+
+  t.test(`${name}: after Send, the response is on the screen`, async (t) => {
+    await open(`${service.url}/docs#listPortfolioTransactions`)
+    const operation = page.locator('#listPortfolioTransactions')
+    await operation.getByLabel(/^limit /).fill('0')
+    await operation.getByRole('button', { name: 'Send request' }).click()
+    const status = operation.getByRole('status').filter({ hasText: /^\d{3} / })
+    await status.waitFor()
+    const box = await status.boundingBox()
+    t.ok(box && box.y >= 0 && box.y + box.height < screen.viewport.height, 'its status')
   })
 
   t.test(`${name}: examples of errors`, async (t) => {

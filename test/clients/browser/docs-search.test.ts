@@ -41,8 +41,23 @@ for (const { query, expected } of queries)
     const results = await search(query)
     const first = results.slice(0, FIRST_RESULTS)
     const isFound = first.some((id) =>
-      expected.some((wanted) => id === wanted || id.endsWith(`.${wanted}`)),
+      // A value of a type, and a field of a row, are a part of their section.
+      expected.some(
+        (wanted) => id === wanted || id.endsWith(`.${wanted}`) || id.startsWith(`${wanted}.`),
+      ),
     )
     t.ok(isFound, `${first.join(', ')} has one of ${expected.join(', ')}`)
     t.same(errors, [])
   })
+
+t.test('search whose files could not be loaded: a sentence, and results later', async (t) => {
+  const other = await newDocsPage(t, browser, DESK)
+  await other.page.route('**/minisearch.js*', (route) => route.abort())
+  await other.open(`${service.url}/docs`)
+  const box = other.page.getByRole('searchbox')
+  await box.fill('pagination')
+  await other.page.locator('#found').filter({ hasText: 'The search is not available' }).waitFor()
+  await other.page.unroute('**/minisearch.js*')
+  await box.fill('pagination ')
+  await other.page.locator('#results a[href="#pagination"]').waitFor()
+})

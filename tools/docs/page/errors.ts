@@ -13,9 +13,12 @@ export function errorParts(code: string, { paths }: PageDocument): string {
     return example === undefined ? [] : [{ get, value: example.value }]
   })
   const links = returning.map(({ get }) => `[${get.summary}](#${get.operationId})`)
-  const operations =
-    links.length === 0 ? 'No operation: the path has none.' : `Operations: ${links.join(', ')}.`
+  const isOfAll = links.length === Object.keys(paths).length
   // Each operation has the same example.
   const [value = routeNotFoundExample(Object.keys(paths))] = returning.map((each) => each.value)
-  return `${markdown.parse(operations)}${codeBlock(JSON.stringify(value, null, 2), 'Example response')}`
+  const operations = isOfAll ? '' : markdown.parse(operationsText(links))
+  return `${operations}${codeBlock(JSON.stringify(value, null, 2), 'Example response')}`
 }
+
+const operationsText = (links: string[]) =>
+  links.length === 0 ? 'No operation: the path has none.' : `Operations: ${links.join(', ')}.`

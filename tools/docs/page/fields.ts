@@ -59,19 +59,29 @@ export function schemaSection(name: string, schemas: Schemas, level: number, abo
   })
   const head = '<thead><tr><th>Field</th><th>Type</th><th>Meaning</th></tr></thead>'
   const table = rows.length > 0 ? `<table>${head}<tbody>${rows.join('\n')}</tbody></table>` : ''
-  const codes = Object.values<TSchema>(properties).map(codeTable)
-  return `${heading(level, name, name + about)}${markdown.parse(description)}${table}${codes.join('')}`
+  const codes = Object.entries<TSchema>(properties).map(([field, schema]) =>
+    codeTable(field, schema),
+  )
+  const text = withAnchors(name, markdown.parse(description) as string)
+  return `${heading(level, name, name + about)}${text}${table}${codes.join('')}`
 }
 
+/** Gives each value of a type an anchor, such as `PortfolioTransactionType.DIVIDENDS`. */
+const withAnchors = (name: string, html: string) =>
+  html.replace(/<tr>(?=\n<td><code>([A-Z_]+)<)/g, (_, value) => `<tr id="${name}.${value}">`)
+
 /** Describes the values of a field, each with an anchor. The codes of errors have sections of their own. */
-function codeTable({ enum: values = [], 'x-enum-descriptions': meanings = [] }: TSchema): string {
+function codeTable(
+  field: string,
+  { enum: values = [], 'x-enum-descriptions': meanings = [] }: TSchema,
+): string {
   if (meanings.length === 0 || values.includes('internal_error')) return ''
   const rows = values.map((value: string, index: number) => {
     const meaning = markdown.parseInline(meanings[index])
     return `<tr id="${value}"><td><code>${value}</code></td><td>${meaning}</td></tr>`
   })
   const head = '<thead><tr><th>Value</th><th>Meaning</th></tr></thead>'
-  return `<table>${head}<tbody>${rows.join('\n')}</tbody></table>`
+  return `<p>Values of <code>${field}</code>:</p><table>${head}<tbody>${rows.join('\n')}</tbody></table>`
 }
 
 function nameOf({ $ref, anyOf, items }: TSchema): string | undefined {

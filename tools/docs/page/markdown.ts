@@ -22,12 +22,11 @@ export const escapeHtml = (text: string): string =>
   text.replace(/[&<>"]/g, (sign) => `&#${sign.charCodeAt(0)};`)
 
 /** Renders code with the place of its buttons, which page.js adds. */
-export const codeBlock = (text: string, label: string): string =>
-  `<div class="code"><div class="bar"><span>${label}</span></div>${pre(text)}</div>\n`
+export const codeBlock = (text: string, label: string, attributes = ''): string =>
+  `<div class="code"${attributes}><div class="bar"><span>${label}</span></div>${pre(text)}</div>\n`
 
-/** Renders code that the keyboard can scroll. */
 export const pre = (text: string, attributes = ''): string =>
-  `<pre tabindex="0"${attributes}><code>${escapeHtml(text)}</code></pre>`
+  `<pre${attributes}><code>${escapeHtml(text)}</code></pre>`
 
 /** Lets lines break after slashes, and within names: after `_`, and before a capital. */
 export const breakable = (text: string): string =>

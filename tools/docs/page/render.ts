@@ -23,9 +23,9 @@ export async function renderPage(json: string): Promise<string> {
   const content = [
     markdown.parse(about),
     firstRequest(document),
-    markdown.parse(description.slice(about.length, firstSection)),
     // page.js shows it in a service that has demo tokens.
     `<aside id="demo" hidden>${markdown.parse(await read('demo.md'))}</aside>`,
+    markdown.parse(description.slice(about.length, firstSection)),
     heading(2, 'operations', 'Operations'),
     '<noscript><p>Requests, search and copy buttons need JavaScript.</p></noscript>',
     renderOperations(document),
@@ -34,7 +34,7 @@ export async function renderPage(json: string): Promise<string> {
   ].join('\n')
   const parts: Record<string, string> = {
     title,
-    about: escapeHtml(about),
+    about: escapeHtml(about.replaceAll('`', '')),
     version,
     content: content
       .replaceAll('<table>', '<div class="scroll"><table>')
@@ -60,7 +60,7 @@ function firstRequest({ paths }: PageDocument): string {
     heading(2, 'first-request', 'First request'),
     // page.js shows the address of this service.
     `<p>Base URL: <code class="address">${base}</code></p>`,
-    codeBlock(curl, 'The newest portfolio transaction of a connection'),
+    codeBlock(curl, 'The newest portfolio transaction of a connection', ' id="first-sample"'),
     codeBlock(firstResponse(get.responses[200] as Response), 'Response'),
   ].join('')
 }
