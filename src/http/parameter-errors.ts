@@ -148,8 +148,8 @@ export function summaryOf(errors: readonly ParameterError[], listed = errors.len
   const isNamed = code === 'unknown_parameter' && parameter !== '' && parameter.length <= MAX_NAME
   const summary = isNamed ? `${parameter}: ${detail}` : detail
   if (errors.length === 1) return summary
-  const more = `${summary} (and ${errors.length - 1} more in errors`
-  return listed < errors.length ? `${more}, which has the first ${listed})` : `${more})`
+  if (listed < errors.length) return `${summary} (and others: errors has the first ${listed})`
+  return `${summary} (and ${errors.length - 1} more in errors)`
 }
 
 const PLACES: Record<QueryPurpose, string> = {

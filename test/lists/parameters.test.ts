@@ -1,4 +1,7 @@
 import t from 'tap'
+import { parseQuery } from '../../src/http/http-server.ts'
+import { MAX_PARAMETER_ERRORS } from '../../src/schemas/problem.ts'
+import { PageQuery } from '../../src/schemas/request.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions, listNames } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -166,12 +169,12 @@ t.test(
   },
 )
 
-t.test('400: more than 20 errors: the first 20 and their number (contract 5)', async (t) => {
+t.test('400: more than 20 errors: the first 20 are listed (contract 5)', async (t) => {
   const names = Array.from({ length: 3_000 }, (_, n) => `a${n.toString(36)}`)
   const { status, text, json } = await get(`${connection.portfolio}?${names.join('&')}`, { token })
   t.equal(status, 400)
   t.equal(json().errors.length, 20)
-  t.match(json().detail, '(and 2999 more in errors, which has the first 20)')
+  t.match(json().detail, '(and others: errors has the first 20)')
   t.ok(text.length < 4_000)
 })
 
@@ -202,3 +205,23 @@ t.test('400, orders: there are no parameters (section 4.3, contract 5)', async (
     'since unknown_parameter',
   ])
 })
+
+t.test(
+  'a query of 3,844 names: the schema compares one more than the errors of a response',
+  async (t) => {
+    const letters = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789'
+    const names = [...letters].flatMap((first) => [...letters].map((second) => first + second))
+    t.equal(names.length, 3_844)
+    const kept = Object.keys(parseQuery(names.join('&')))
+    t.equal(kept.length, MAX_PARAMETER_ERRORS + 1)
+    // Every parameter of a route fits, so a query that is cut has an unknown one.
+    t.ok(Object.keys(PageQuery(1).properties).length <= MAX_PARAMETER_ERRORS)
+    const { status, json } = await get(`${connection.portfolio}?limit=1&${names.join('&')}`, {
+      token,
+    })
+    t.equal(status, 400)
+    t.equal(json().errors.length, MAX_PARAMETER_ERRORS)
+    const spread = `${'&'.repeat(1_000)}limit=0`
+    t.equal((await get(`${connection.portfolio}?${spread}`, { token })).status, 400, 'not cut')
+  },
+)
