@@ -46,8 +46,7 @@ function startResponse(
     .header('data-version', version)
     .header('last-modified', changedAt.toUTCString())
     .header('cache-control', 'private, no-cache')
-    // The default needs no `accept`: a cache revalidates each response, and the tags differ (contract 25).
-    .header('vary', format === 'json' ? 'accept-encoding' : 'accept, accept-encoding')
+    .header('vary', 'accept, accept-encoding')
   if (refreshed === null) return
   const time = new Date(Number(refreshed) * 1000).toISOString()
   reply.header('data-refreshed', time.replace('.000', ''))

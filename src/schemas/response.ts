@@ -59,7 +59,7 @@ const CacheControl = Type.String({
 const Vary = Type.String({
   required: true,
   description: 'Request headers that the form of the response depends on.',
-  examples: ['accept-encoding'],
+  examples: ['accept, accept-encoding'],
 })
 
 const Link = Type.String({
