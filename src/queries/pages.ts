@@ -4,7 +4,7 @@ import { build, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
-import type { Filters } from '../schemas/request.ts'
+import { type Filters, filtersOf } from '../schemas/request.ts'
 import { changesQuery, readChanges } from './changes.ts'
 import { connectionOfApp, lookupColumns, totalOfAll } from './connection.ts'
 import { p } from './parameters.ts'
@@ -37,8 +37,20 @@ export function pagedList(list: PagedList): ListReader {
 
 type PageQueries = ReturnType<typeof pageQueries>
 
-/** Compiles one statement per type of page: setting up an unused plan node costs as much as running it. */
+/**
+ * Compiles one statement per type of page: setting up an unused plan node costs as much as running it.
+ * @throws Error if one of them does not use a filter: it would answer with all rows
+ */
 function pageQueries(list: PagedList) {
+  const queries = compilePages(list)
+  for (const query of Object.values(queries).flatMap((methods) => Object.values(methods)))
+    for (const filter of Object.keys(filtersOf({})))
+      if (!query.parameters.some(({ name }) => name === filter))
+        throw new Error(`the statement ${query.title} does not use the filter ${filter}`)
+  return queries
+}
+
+function compilePages(list: PagedList) {
   const { table } = list
   // By effective day, then by hour (null last), then by id (contract 8).
   const newestFirst = build

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { join, relative } from 'node:path'
 import { text } from 'node:stream/consumers'
 import t from 'tap'
@@ -211,4 +211,29 @@ t.test('Ctrl-C: the files end, the template is dropped, exit code 130', async (t
   t.equal(code, 130)
   t.match(stdout, /Interrupted after 0 of 1 files\.\n\d passed, \d failed\n$/)
   t.equal(await templates(), 0)
+})
+
+t.test('new checkout with a file of src that throws: the run ends with its error', async (t) => {
+  const checkout = join(folder, 'checkout')
+  for (const name of ['src', 'test', 'tools', 'migrations', 'seeds', 'docs', 'package.json'])
+    await cp(join(root, name), join(checkout, name), {
+      recursive: true,
+      filter: (path) => !path.includes('/node_modules'),
+    })
+  // Without the folder .cache, in which an earlier run has compiled the files.
+  await mkdir(join(checkout, 'node_modules'))
+  for (const name of await readdir(join(root, 'node_modules')))
+    if (!['.cache', '.bin'].includes(name))
+      await symlink(join(root, 'node_modules', name), join(checkout, 'node_modules', name))
+  const broken = join(checkout, 'src/schemas/list.ts')
+  await writeFile(broken, `throw new Error('broken')\n${await readFile(broken, 'utf8')}`)
+  const child = spawn(process.execPath, ['test/run.ts', 'test/lists/pages.test.ts'], {
+    cwd: checkout,
+    env: { ...environment, TEST_DATABASE_URL: '' },
+    stdio: ['ignore', 'pipe', 'pipe'],
+    timeout: 300_000,
+  })
+  const { code, stdout, stderr } = await ended(child)
+  t.equal(code, 1)
+  t.match(stdout + stderr, 'Error: broken')
 })

@@ -1,5 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { globSync, readFileSync } from 'node:fs'
 import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -17,6 +18,14 @@ const provider = {
   AUTH_AUDIENCE: 'urn:service',
   AUTH_JWKS_URL: 'https://id.example/keys',
 }
+
+t.test('each setting: some code reads it', (t) => {
+  const files = globSync('src/**/*.ts', { exclude: (path) => path === 'src/config.ts' })
+  const code = files.map((file) => readFileSync(file, 'utf8')).join()
+  const unread = Object.keys(settings).filter((name) => !new RegExp(`\\b${name}\\b`).test(code))
+  t.same(unread, [])
+  t.end()
+})
 
 t.test('identity provider: its settings must be set together', async (t) => {
   t.ok(readConfig(provider))
