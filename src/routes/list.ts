@@ -101,6 +101,8 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
       if (options.quota) await chargeQuota(options.quota, reply, authenticateOnce)
       // 401 or 400
       if (errors.length > 0) await rejectParameters(request, errors, authenticateOnce)
+      // 401 or 400
+      if (purpose === 'export' && continuesDownload(request)) await rejectRange(authenticateOnce)
 
       const limit = Number(query.limit ?? DEFAULT_LIMIT)
       const page = Number(query.page ?? DEFAULT_PAGE)
@@ -189,4 +191,21 @@ async function rejectParameters(
   await authenticateOnce()
   const listed = errors.slice(0, MAX_PARAMETER_ERRORS)
   throw problem('invalid_request', { detail: summaryOf(errors, listed.length), errors: listed })
+}
+
+/**
+ * True if a client asks for the rest of a download that was cut, as GNU wget does by itself. It appends the response to the
+ * first part without a look at its status, so a 200 would make a file of two states, with rows lost and doubled.
+ */
+function continuesDownload({ method, headers }: FastifyRequest): boolean {
+  const { range = '', 'if-range': condition } = headers
+  return method === 'GET' && condition === undefined && /^bytes=0*[1-9][0-9]*-$/i.test(range)
+}
+
+/** @throws ProblemError 401, 400 */
+async function rejectRange(authenticateOnce: () => Promise<void>): Promise<never> {
+  await authenticateOnce()
+  const detail =
+    'An export cannot be continued, because its data may have changed: delete the part that you have, and request it again.'
+  throw problem('malformed_request', { detail })
 }

@@ -94,8 +94,8 @@ export const ProblemCodes = {
     status: 400,
     detail: 'The request cannot be read.',
     cause:
-      'The request has a body, not exactly one `Host`, or a URL that does not decode as UTF-8 or is too long.',
-    action: 'Correct the request.',
+      'The request has a body, not exactly one `Host`, or a URL that does not decode as UTF-8 or is too long. Or it continues an export by `Range`.',
+    action: 'Correct the request. Request an export again from its beginning.',
   },
   response_too_large: {
     status: 400,

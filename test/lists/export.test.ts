@@ -1,6 +1,7 @@
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { unquoteDecimals } from '../support/exact-json.ts'
+import { isProblem } from '../support/problem.ts'
 import { addAccountTransactions, addCaller, addresses } from '../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
@@ -169,5 +170,35 @@ t.test('CSV: the fields of the items, null as an empty field', async (t) => {
       records,
       rows.map((row) => Object.values(row)),
     )
+  }
+})
+
+t.test('Range: 400 only for the rest of an export', async (t) => {
+  const path = addresses(small.token).portfolio
+  for (const range of ['bytes=1-', 'bytes=4096-', 'Bytes=010-']) {
+    const response = await request(path, { accept: NDJSON, range })
+    t.match(
+      isProblem(t, response, 'malformed_request').detail,
+      'An export cannot be continued',
+      range,
+    )
+    const unknown = await get(path, { token: 'unknown', headers: { accept: NDJSON, range } })
+    isProblem(t, unknown, 'invalid_token')
+  }
+  const rest = 'bytes=5-'
+  const others: [Record<string, string>, string?][] = [
+    [{ accept: CSV, range: 'bytes=0-' }],
+    [{ accept: CSV, range: 'bytes=5-9' }],
+    [{ accept: CSV, range: 'bytes=-5' }],
+    [{ accept: CSV, range: 'rows=5-' }],
+    [{ accept: CSV, range: rest, 'if-range': 'W/"x"' }],
+    [{ accept: CSV, range: rest }, 'HEAD'],
+    [{ accept: 'application/json', range: rest }],
+  ]
+  for (const [headers, method] of others) {
+    const { range: _, ...without } = headers
+    const response = await request(path, headers, method)
+    t.equal(response.status, 200, JSON.stringify(headers))
+    t.equal(response.text, (await request(path, without, method)).text)
   }
 })

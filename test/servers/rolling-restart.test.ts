@@ -242,7 +242,7 @@ t.test('IPv6: HAProxy limits the connections of a /64 network', async (t) => {
   const [configuration = ''] = codeBlocks('Behind a proxy')
   const folder = await mkdtemp(join(tmpdir(), 'ipv6-'))
   t.teardown(() => rm(folder, { recursive: true }))
-  const bind = 'bind :443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1'
+  const bind = 'bind :443 ssl crt /etc/haproxy/site.pem alpn http/1.1'
   // The namespace has one user only.
   const values = { [bind]: 'bind :::8080', 'user haproxy': '', 'group haproxy': '' }
   await writeFile(join(folder, 'haproxy.cfg'), fillIn(configuration, values))

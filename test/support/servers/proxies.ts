@@ -23,14 +23,26 @@ export interface Proxy {
 export type StartProxy = (t: Test, ports: readonly [number, number]) => Promise<Proxy>
 
 /** Starts HAProxy with the documented configuration. */
-export const startHaproxy: StartProxy = async (t, ports) => {
+export const startHaproxy: StartProxy = (t, ports) => startTlsHaproxy(t, ports, 'http/1.1')
+
+/**
+ * Starts it with TLS.
+ * @param protocols that it offers
+ * @param changes of the configuration
+ */
+export async function startTlsHaproxy(
+  t: Test,
+  ports: readonly [number, number],
+  protocols: string,
+  changes: Record<string, string> = {},
+): Promise<Proxy> {
   const { certificate, key } = await makeCertificate(t)
   const chain = await readFile(certificate, 'utf8')
   const file = join(await newFolder(t), 'site.pem')
   await writeFile(file, chain + (await readFile(key, 'utf8')))
   // Clients in this process trust this certificate only.
   setDefaultCACertificates([chain])
-  return await startDocumentedHaproxy(t, ports, ` ssl crt ${file} alpn h2,http/1.1`)
+  return await startDocumentedHaproxy(t, ports, ` ssl crt ${file} alpn ${protocols}`, changes)
 }
 
 /**
@@ -55,7 +67,7 @@ async function startDocumentedHaproxy(
     // Only root can become another user.
     'user haproxy': '',
     'group haproxy': '',
-    'bind :443 ssl crt /etc/haproxy/site.pem alpn h2,http/1.1': `bind 127.0.0.1:${port}${tls}`,
+    'bind :443 ssl crt /etc/haproxy/site.pem alpn http/1.1': `bind 127.0.0.1:${port}${tls}`,
     ...changes,
     'check port 9464': 'check',
     '10.0.0.11:3000': `127.0.0.1:${one} port ${healthPortOf(one)}`,
