@@ -39,15 +39,24 @@ export async function openInput(path: string): Promise<Input> {
     const size = info.isFile() ? info.size : Number.NaN
     const input: Input = { name: path, chunks: chunks(), size, read: 0 }
     async function* chunks() {
-      for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
-        input.read += chunk.length
-        yield chunk
+      try {
+        for await (const chunk of createReadStream(path, { highWaterMark: CHUNK_BYTES })) {
+          input.read += chunk.length
+          yield chunk
+        }
+      } catch (error) {
+        throw unreadable(path, error)
       }
     }
     return input
   } catch (error) {
-    const { errno } = error as NodeJS.ErrnoException
-    if (errno === undefined) throw error
-    throw new OperatorError(`${escaped(path)}: ${getSystemErrorMessage(errno)}.`)
+    throw unreadable(path, error)
   }
+}
+
+/** Names the file of an error of the system. */
+function unreadable(path: string, error: unknown): unknown {
+  const { errno } = error as NodeJS.ErrnoException
+  if (errno === undefined) return error
+  return new OperatorError(`${escaped(path)}: ${getSystemErrorMessage(errno)}.`)
 }

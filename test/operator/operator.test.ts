@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { writeFileSync } from 'node:fs'
+import { existsSync, writeFileSync } from 'node:fs'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -338,6 +338,10 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
     ],
     [[...into, 'no-such-file'], 'no-such-file: no such file or directory.'],
     [[...into, tmpdir()], `${tmpdir()} is a folder: name the files in it.`],
+    // Linux refuses to read the first page of a process: EIO, as a disk that fails.
+    ...(existsSync('/proc/self/mem')
+      ? ([[[...into, '/proc/self/mem'], '/proc/self/mem: i/o error.']] as [string[], string][])
+      : []),
     [
       ['import', 'transfer-orders', '--connection', '5', '-'],
       'There is no connection 5: `connection list --app NAME` shows those of an app.',
@@ -351,7 +355,7 @@ t.test('Failure: one sentence and exit code 1, and JSON for scripts', async (t) 
       t.equal(first, sentence)
       // It helps if the database is another one than the operator means.
       if (second !== '') t.equal(second, `The database is ${databaseName(DATABASE_URL)}.`)
-      t.equal(second === '', /folder|no such file/.test(sentence))
+      t.equal(second === '', /folder|no such file|i\/o error/.test(sentence))
       t.same(json(), { error: sentence })
       t.equal(stdout.split('\n').length, 2, 'one line')
     }),
