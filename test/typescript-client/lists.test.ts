@@ -234,6 +234,60 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
         t.notOk(shown.includes(secret), `attempt ${index} shows no ${secret}`)
     }
   })
+
+  t.test(`${language}: a server that repeats the request in its error`, async (t) => {
+    const secrets = { token: 'app-secret-1', connection: 'connection secret/2' }
+    const encoded = encodeURIComponent(secrets.connection)
+    const bodies = [
+      { code: 'app-secret-1', detail: 'x', requestId: 'r' },
+      { code: 'a'.repeat(100_000), detail: 'x', requestId: 'r' },
+      { code: 'bad_\u001b[31m', detail: 'x', requestId: 'r' },
+      { code: 'broken', detail: `GET /${encoded} Bearer app-secret-1`, requestId: 'app-secret-1' },
+      { code: 'broken', detail: `/connection%20secret%2f2`, requestId: secrets.connection },
+      {
+        code: 'broken',
+        detail: `\u001b[2J\r\nINFO forged\u2028${'y'.repeat(1e6)}`,
+        requestId: 'r',
+      },
+      {
+        code: 'invalid_request',
+        detail: 'x',
+        requestId: 'r',
+        errors: [
+          ...Array.from({ length: 1_000 }, () => ({
+            parameter: 'app-secret-1',
+            code: '\u001b',
+            detail: `${encoded}\n`,
+          })),
+          5,
+        ],
+      },
+      { code: 'broken', detail: 'x', requestId: 'r', errors: 'app-secret-1' },
+    ]
+    let body = ''
+    const server = createServer((_request, response) => {
+      response.writeHead(400, {
+        'content-type': 'application/json',
+        'x-request-id': 'app-secret-1',
+      })
+      response.end(body)
+    }).listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const access: Access = { ...secrets, url: `http://127.0.0.1:${port}`, attempts: 1 }
+    for (const each of bodies) {
+      body = JSON.stringify(each)
+      const failure = await failureOf(client.orders(access))
+      const shown = failure.shown + failure.message + JSON.stringify(failure)
+      for (const secret of ['app-secret', 'connection secret', encoded, '%20secret', '\\u001b'])
+        t.notOk(shown.includes(secret), `${body.slice(0, 40)} shows no ${secret}`)
+      t.notMatch(failure.message, /[\p{Cc}\u2028]/u)
+      t.ok(failure.message.length < 25_000)
+    }
+    body = '['.repeat(1_000_000)
+    t.match(await failureOf(client.orders(access)), { code: 'unexpected_response', status: 400 })
+  })
 }
 
 t.test(
@@ -326,6 +380,7 @@ t.test('options of the clients', async (t) => {
   t.test('wrong types of the other options', async (t) => {
     const cases: [object, string][] = [
       [{ token: undefined }, 'token must be 1 to 8192 visible ASCII characters'],
+      [{ token: '' }, 'the token is empty: is the variable set?'],
       [{ token: 5 }, 'token must be 1 to 8192 visible ASCII characters'],
       [{ token: 'secret-token\n' }, 'token must be 1 to 8192 visible ASCII characters'],
       [{ baseUrl: null }, 'baseUrl must be an http or https URL without credentials'],

@@ -10,6 +10,7 @@ import {
   TransportError,
 } from './errors.ts'
 import { appToken, functionOf, integerOf, MAX_MS, numberOf } from './options.ts'
+import { safeTextOf } from './safe-text.ts'
 
 const VERSION = '2.0.0'
 
@@ -207,12 +208,13 @@ export class Http {
       const error = 'error' in result ? result.error : undefined
       const delayMs =
         'error' in result && result.retry ? this.#delayMs(call, result.error) : undefined
+      const { headers } = this.#facts(call, attempt, response)
       this.#onAttempt?.({
         list: call.list,
         attempt,
         durationMs: performance.now() - start,
         status: response?.status,
-        requestId: response?.headers.get('x-request-id') ?? undefined,
+        requestId: headers?.get('x-request-id') ?? undefined,
         traceId: call.traceId,
         code: error?.code,
         delayMs,
@@ -259,7 +261,9 @@ export class Http {
       if (response.status === 200 && media.type.test(type) && decimals)
         return { result: { value: await read(response, limit) }, response }
       const facts = this.#facts(call, attempt, response)
-      const error = errorOf(response.status, await response.text(), media.type.test(type), facts)
+      const safe = safeTextOf([call.token, this.#token])
+      const text = await response.text()
+      const error = errorOf(response.status, text, media.type.test(type), facts, safe)
       limit.end()
       return { result: { error, retry: RETRIED.has(response.status) }, response }
     } catch (error) {
@@ -303,10 +307,11 @@ export class Http {
   }
 
   /** Warns once about the end of a list. See "Compatibility" on the page /docs. */
-  #warn({ list }: Call, headers: Headers): void {
+  #warn({ list, token }: Call, headers: Headers): void {
+    const safe = safeTextOf([token, this.#token])
     const marks = ['Deprecation', 'Sunset'].flatMap((name) => {
       const value = headers.get(name)
-      return value === null ? [] : [`${name}: ${value}`]
+      return value === null ? [] : [`${name}: ${safe(value)}`]
     })
     const message = `The service will end or change ${list} (${marks.join(', ')}). Read its CHANGELOG.md.`
     if (marks.length === 0 || this.#warnings.has(message)) return
@@ -338,14 +343,21 @@ function newTraceId(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
 }
 
-function errorOf(status: number, text: string, isType: boolean, facts: FailureFacts) {
+function errorOf(
+  status: number,
+  text: string,
+  isType: boolean,
+  facts: FailureFacts,
+  safe: (text: string) => string,
+) {
   let body: unknown
   try {
     body = JSON.parse(text)
   } catch {
     // A page of a proxy.
   }
-  if (isProblem(body)) return new (PROBLEMS[status] ?? ProblemError)({ ...body, status }, facts)
+  if (isProblem(body) && safe(body.code) === body.code)
+    return new (PROBLEMS[status] ?? ProblemError)(safeProblem(body, status, safe), facts)
   const [code, reason] =
     status === 200 && isType
       ? ['decimals_not_text', 'The service cannot send decimals as text']
@@ -353,10 +365,35 @@ function errorOf(status: number, text: string, isType: boolean, facts: FailureFa
   return new TransportError(code, reason, facts)
 }
 
+/** Form of the codes of the service. A later version may add codes. */
+const CODE = /^[a-z][a-z0-9_]{0,63}$/
+
+/** Parameters that an error repeats. The service lists 20 at most. */
+const MAX_FAULTS = 20
+
 function isProblem(body: unknown): body is Problem {
   if (typeof body !== 'object' || body === null) return false
   const { code, requestId, detail } = body as Partial<Problem>
-  return [code, requestId, detail].every((value) => typeof value === 'string')
+  if (![code, requestId, detail].every((value) => typeof value === 'string')) return false
+  return CODE.test(code as string)
+}
+
+/** Makes every text of an error safe for a log. */
+function safeProblem(body: Problem, status: number, safe: (text: string) => string): Problem {
+  const { code, title, detail, requestId, errors } = body
+  const faults = Array.isArray(errors) ? errors.slice(0, MAX_FAULTS) : []
+  return {
+    status,
+    code,
+    title: safe(String(title)),
+    detail: safe(detail),
+    requestId: safe(requestId),
+    errors: faults.map((fault) => ({
+      parameter: safe(String(fault?.parameter)),
+      code: safe(String(fault?.code)),
+      detail: safe(String(fault?.detail)),
+    })),
+  }
 }
 
 /** Reads `Data-Refreshed`; null if the service has not refreshed the connection yet. */

@@ -36,6 +36,7 @@ export function visibleAscii(name: string, value: unknown, maxLength = 8192): st
 export function appToken(value: unknown): string {
   if (typeof value === 'string' && /^bearer\b/i.test(value))
     throw new TypeError('token must be the token alone: the client adds "Bearer"')
+  if (value === '') throw new TypeError('the token is empty: is the variable set?')
   return visibleAscii('token', value)
 }
 

@@ -17,6 +17,7 @@ from typing import (
     Any,
     Awaitable,
     Callable,
+    Dict,
     Generic,
     List,
     Mapping,
@@ -39,6 +40,7 @@ from ._errors import (
     TransportError,
 )
 from ._options import MAX_SECONDS, Retry, Secret, app_token, instance, number
+from ._safe_text import safe_text
 from ._types import from_json
 
 VERSION = "2.0.0"
@@ -216,7 +218,7 @@ class Http:
                         attempt=attempt,
                         duration=time.monotonic() - start,
                         status=response.status if response else None,
-                        request_id=response.headers.get("x-request-id") if response else None,
+                        request_id=self._facts(call, attempt, response).headers.get("x-request-id"),
                         trace_id=call.trace_id,
                         code=error.code if error else None,
                         delay=delay,
@@ -251,7 +253,14 @@ class Http:
         """Returns errors: one that is raised here would have the URL in its context."""
         try:
             return work()
-        except (OSError, http.client.HTTPException, EOFError, ValueError, zlib.error) as error:
+        except (
+            OSError,
+            http.client.HTTPException,
+            EOFError,
+            RecursionError,
+            ValueError,
+            zlib.error,
+        ) as error:
             code, retry = _code_of(error, limit)
         for response in seen:
             response.close()
@@ -288,14 +297,20 @@ class Http:
         if response.status == 200 and is_type and exact:
             return _Success(read(response))
         facts = self._facts(call, attempts, response)
-        error = _error_of(response.status, response.read_all(), is_type, facts)
+        secrets = self._secrets(call)
+        error = _error_of(
+            response.status,
+            response.read_all(),
+            is_type,
+            facts,
+            lambda text: safe_text(text, secrets),
+        )
         return _Failure(error, response.status in _RETRIED)
 
     def _facts(self, call: Call, attempts: int, response: Optional[Response]) -> Facts:
         if response is None:
             return Facts(trace_id=call.trace_id, attempts=attempts)
-        token = call.token.reveal()
-        secrets = (token, urllib.parse.unquote(token), self._token.reveal())
+        secrets = self._secrets(call)
         safe = {
             name: value
             for name, value in response.headers.items()
@@ -304,10 +319,16 @@ class Http:
         retry_after = _retry_after(response.headers)
         return Facts(response.status, safe, retry_after, call.trace_id, attempts)
 
+    def _secrets(self, call: Call) -> Tuple[str, ...]:
+        token = call.token.reveal()
+        return (token, urllib.parse.unquote(token), self._token.reveal())
+
     def _warn(self, call: Call, headers: Headers) -> None:
         """Warns once about the end of a list. See "Compatibility" on the page /docs."""
         names = ("Deprecation", "Sunset")
-        marks = [f"{name}: {headers[name.lower()]}" for name in names if name.lower() in headers]
+        values = {name: headers[name.lower()] for name in names if name.lower() in headers}
+        secrets = self._secrets(call)
+        marks = [f"{name}: {safe_text(value, secrets)}" for name, value in values.items()]
         message = f"The service will end or change {call.list} ({', '.join(marks)}). Read its CHANGELOG.md."
         if marks and message not in self._warnings:
             self._warnings.add(message)
@@ -342,21 +363,41 @@ def refreshed_at_of(headers: Headers) -> Optional[datetime]:
         return None
 
 
-def _error_of(status: int, text: bytes, is_type: bool, facts: Facts) -> InvestmentDataError:
+#: Form of the codes of the service. A later version may add codes.
+_CODE = re.compile("[a-z][a-z0-9_]{0,63}")
+#: Number of parameters that an error repeats. The service lists 20 at most.
+_MAX_FAULTS = 20
+
+
+def _error_of(
+    status: int, text: bytes, is_type: bool, facts: Facts, safe: Callable[[str], str]
+) -> InvestmentDataError:
     try:
         body = json.loads(text)
-    except ValueError:  # a page of a proxy
+    except (ValueError, RecursionError):  # a page of a proxy
         body = None
     names = ("code", "detail", "requestId")
     if isinstance(body, dict) and all(isinstance(body.get(name), str) for name in names):
         code, detail, request_id = (str(body[name]) for name in names)
-        kind = _PROBLEMS.get(status, ProblemError)
-        return kind(status, code, detail, request_id, body.get("errors"), facts)
+        if _CODE.fullmatch(code) and safe(code) == code:
+            kind = _PROBLEMS.get(status, ProblemError)
+            faults = _faults_of(body.get("errors"), safe)
+            return kind(status, code, safe(detail), safe(request_id), faults, facts)
     if status == 200 and is_type:
         message = "The service cannot send decimals as text"
         return TransportError("decimals_not_text", message, facts)
     message = f"Status {status} is not from the service"
     return TransportError("unexpected_response", message, facts)
+
+
+def _faults_of(errors: Any, safe: Callable[[str], str]) -> List[Dict[str, str]]:
+    listed = errors[:_MAX_FAULTS] if isinstance(errors, list) else []
+    names = ("parameter", "code", "detail")
+    return [
+        {name: safe(str(fault.get(name))) for name in names}
+        for fault in listed
+        if isinstance(fault, dict)
+    ]
 
 
 def _retry_after(headers: Headers) -> Optional[float]:
@@ -387,7 +428,7 @@ def _code_of(error: Exception, limit: Limit) -> Tuple[str, bool]:
     if isinstance(error, socket.gaierror):
         again = error.errno == socket.EAI_AGAIN
         return ("EAI_AGAIN" if again else "ENOTFOUND"), again
-    if isinstance(error, http.client.HTTPException):
+    if isinstance(error, (http.client.HTTPException, RecursionError)):
         return "unexpected_response", False
     number = getattr(error, "errno", None)
     return (errno.errorcode.get(number, "network_error") if number else "network_error"), True

@@ -45,6 +45,8 @@ def app_token(value: object) -> str:
     """The token of an app; an error also for a whole header, because the client adds ``Bearer``."""
     if isinstance(value, str) and re.match(r"bearer\b", value, re.IGNORECASE):
         raise ValueError('token must be the token alone: the client adds "Bearer"')
+    if value == "":
+        raise ValueError("the token is empty: is the variable set?")
     return visible_ascii("token", value)
 
 
