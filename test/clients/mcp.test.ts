@@ -2,6 +2,8 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFile, stat, symlink, writeFile } from 'node:fs/promises'
+import { createServer as createHttpServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join, resolve } from 'node:path'
 import { text as textOfStream } from 'node:stream/consumers'
 import { sql } from 'kysely'
@@ -1066,6 +1068,42 @@ t.test('the package: its version, its files, its size', async (t) => {
   const { size } = await stat(packed.file)
   t.comment(`package: ${size} bytes, program: ${(await stat(packed.program)).size} bytes`)
   t.ok(size < 500_000)
+})
+
+t.test('hostile responses: the error is a short sentence without their text', async (t) => {
+  const appToken = 'hostile-app-token'
+  const connectionToken = 'hostile-connection-token'
+  const hostile = `${appToken} ${connectionToken} \u001b[31m\n${'x'.repeat(100_000)}`
+  const problem = { title: 'Error', requestId: '1' }
+  const responses = [
+    { status: 404, body: { ...problem, status: 404, code: hostile, detail: hostile } },
+    { status: 404, body: { ...problem, status: 404, code: 'invalid_token', detail: hostile } },
+    { status: 200, body: { items: 5, totalItems: 1 } },
+    { status: 200, body: { items: hostile } },
+    { status: 200, body: null },
+  ]
+  for (const { status, body } of responses) {
+    const server = createHttpServer((_request, response) => {
+      response.writeHead(status, { 'Content-Type': 'application/json' })
+      response.end(JSON.stringify(body))
+    })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    t.teardown(() => server.close())
+    const { port } = server.address() as AddressInfo
+    const api = new InvestmentData({ baseUrl: `http://127.0.0.1:${port}`, token: appToken })
+    const [here, there] = InMemoryTransport.createLinkedPair()
+    await createServer({ api, connections: { a: connectionToken } }).connect(there as never)
+    const client = new Client({ name: 'test', version: '1' })
+    await client.connect(here)
+    const { isError, text } = await call(client, 'describe_connection', { connection: 'a' })
+    t.equal(isError, true)
+    t.match(text, /^No data was read, so nothing is known/)
+    t.ok(text.length < 500, `${text.length} characters`)
+    t.notMatch(text, /hostile|\p{Cc}|is not iterable/u)
+    await client.close()
+    server.closeAllConnections()
+  }
 })
 
 t.test('no answer has a token or an address', async (t) => {

@@ -4,6 +4,7 @@ import type { Static, TObject } from '@sinclair/typebox'
 import {
   type InvestmentData,
   InvestmentDataError,
+  ProblemError,
   type SqliteStore,
 } from '../../typescript/src/index.ts'
 import { currentCopy } from './copies.ts'
@@ -82,10 +83,42 @@ const ADVICE: Record<string, string> = {
   invalid_token: 'The app token in the settings of this server must be replaced.',
 }
 
+/** Codes of the service that an answer names. Another code could be any text. */
+const KNOWN_CODES: readonly string[] = [
+  'missing_credentials',
+  'malformed_credentials',
+  'invalid_token',
+  'expired_token',
+  'invalid_request',
+  'malformed_request',
+  'connection_not_found',
+  'route_not_found',
+  'cursor_expired',
+  'response_too_large',
+  'data_changed',
+  'method_not_allowed',
+  'too_many_requests',
+  'internal_error',
+  'service_unavailable',
+]
+
 /** Returns the error of a tool. An error of the service must never look like an empty list. */
 function messageOf(error: unknown): string {
   if (error instanceof Refusal) return error.message
-  if (!(error instanceof InvestmentDataError)) throw error
-  const advice = ADVICE[error.code] ?? 'Try again later.'
-  return `No data was read, so nothing is known about the connection. ${error.code}: ${error.message}. ${advice}`
+  return `No data was read, so nothing is known about the connection. ${causeOf(error)}`
+}
+
+/**
+ * Describes an error in words of this server alone. A service or a proxy may repeat tokens of the request in a code
+ * or a detail, and the message of another error may have a part of the response.
+ */
+function causeOf(error: unknown): string {
+  if (error instanceof ProblemError) {
+    const code = KNOWN_CODES.includes(error.code) ? error.code : 'unknown code'
+    const advice = ADVICE[code] ?? 'Try again later.'
+    return `The service answered with an error: ${code} (status ${Number(error.status)}). ${advice}`
+  }
+  if (error instanceof InvestmentDataError)
+    return `${error.code}: ${error.message}. Try again later.`
+  return 'The response of the service cannot be read, or this server has a fault.'
 }
