@@ -29,6 +29,7 @@ const GROUPS = [
   'excel, spreadsheet, download, bulk, dump, file, ndjson, jsonl, json lines, parquet = exports',
   'uptime, status page, sla, health, down, downtime, outage, availability = service_unavailable',
   'contact, support, help, email, report a problem = support',
+  'rounding error, rounding errors, floating point = exact decimals',
   'float, floating, precision, rounding, number, bignumber, bigdecimal = decimals',
   'fx, forex, conversion, base currency = currencies',
   'cache, caching, not modified, 304, etag = conditional requests',
