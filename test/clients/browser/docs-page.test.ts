@@ -145,7 +145,7 @@ t.test('a browser that blocks cookies: the page works', async (t) => {
     const get = () => {
       throw new DOMException('Access is denied for this document.', 'SecurityError')
     }
-    Object.defineProperty(window, 'localStorage', { get })
+    Object.defineProperty(globalThis, 'localStorage', { get })
   })
   const id = 'listAccountTransactions'
   await blocked.open(`${service.url}/docs#${id}`)
