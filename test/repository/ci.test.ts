@@ -48,6 +48,18 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   t.end()
 })
 
+t.test('docs:release: refuses a commit without a run of all random input', (t) => {
+  const cwd = t.testdir()
+  const script = join(import.meta.dirname, '../../tools/docs/release.ts')
+  const release = () => spawnSync(process.execPath, [script], { cwd, encoding: 'utf8' })
+  const refused = { status: 1, stderr: /Run `TEST_RUNS=1 .ci\/run` first/ }
+  t.match(release(), refused)
+  mkdirSync(join(cwd, 'node_modules/.cache'), { recursive: true })
+  writeFileSync(join(cwd, 'node_modules/.cache/full-run'), `${'0'.repeat(40)}\n`)
+  t.match(release(), refused, 'the run of another commit')
+  t.end()
+})
+
 t.test('docker-compose.yml: the service has time to stop, memory and no rights', (t) => {
   const compose = parse(readFileSync('docker-compose.yml', 'utf8'), { merge: true })
   const { service, proxy } = compose.services
