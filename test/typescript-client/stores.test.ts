@@ -299,6 +299,40 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
     t.same(order, { titles: '0.10', total: true })
   })
 
+  t.test(
+    `${language}, PostgreSQL: the views show only rows that their reader may see`,
+    async (t) => {
+      const schema = newSchema()
+      const place = await openSchema(t, schema)
+      const reader = `anon_${randomBytes(6).toString('hex')}`
+      // A hosted database may give each new table to a role of the public.
+      await place.query(`create role ${reader}`)
+      t.teardown(async () => {
+        await place.query(`drop owned by ${reader}`)
+        await place.query(`drop role ${reader}`)
+      })
+      await place.query(`grant usage on schema ${quoted(schema)} to ${reader}`)
+      await place.query(
+        `alter default privileges in schema ${quoted(schema)} grant all on tables to ${reader}`,
+      )
+      const caller = await callerWithRows(3)
+      await client.copy(accessOf(service, caller), place.file, 'mine')
+      const tables = await place.query(`select oid::regclass::text as name from pg_class
+      where relnamespace = quote_ident(current_schema())::regnamespace and relkind = 'r'`)
+      for (const { name } of tables)
+        await place.query(`alter table ${name} enable row level security`)
+      const views = await place.query(`select oid::regclass::text as name from pg_class
+      where relnamespace = quote_ident(current_schema())::regnamespace and relkind = 'v'`)
+      t.ok(views.length >= 4)
+      const [owned] = await place.query('select count(*)::int as rows from portfolio_transactions')
+      t.same(owned, { rows: 3 }, 'the owner sees them')
+      await place.query(`set role ${reader}`)
+      for (const { name } of views)
+        t.same(await place.query(`select from ${name}`), [], String(name))
+      await place.query('reset role')
+    },
+  )
+
   t.test(`${language}, PostgreSQL: a connection that is lost, and a full disk`, async (t) => {
     const caller = await callerWithRows(4)
     const place = await DATABASES.PostgreSQL(t)

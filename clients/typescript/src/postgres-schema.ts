@@ -81,5 +81,18 @@ export function postgresSchema(names: StoreNames): string[] {
     ...tables.map((name) => `comment on table ${name} is '${MARK}'`),
     ...views.map((name) => `comment on view ${name} is '${MARK}'`),
   ]
-  return [...statements, ...marks]
+  return [...statements, ...marks, withRightsOfReader(views)]
+}
+
+/**
+ * Returns a statement that lets views show the rows that their reader may see, and not those of their owner: row-level security of
+ * the tables then holds for the views. PostgreSQL has the option since version 15.
+ */
+function withRightsOfReader(views: string[]): string {
+  const changes = views.map((name) => `alter view ${name} set (security_invoker = true);`)
+  return `do $$ begin
+    if current_setting('server_version_num')::int >= 150000 then
+      ${changes.join('\n      ')}
+    end if;
+  end $$`
 }
