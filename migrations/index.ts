@@ -6,7 +6,6 @@ import { up as rowCounts } from './0003-row-counts.ts'
 import { up as serviceRole } from './0004-service-role.ts'
 import { up as versionsAndWriters } from './0005-versions-and-writers.ts'
 import { up as validatedConstraints } from './0006-validated-constraints.ts'
-import { up as hours } from './0007-hours.ts'
 
 /** Migrations of this release by name, in order. */
 const migrations: Record<string, Migration['up']> = {
@@ -16,7 +15,6 @@ const migrations: Record<string, Migration['up']> = {
   '0004-service-role': serviceRole,
   '0005-versions-and-writers': versionsAndWriters,
   '0006-validated-constraints': validatedConstraints,
-  '0007-hours': hours,
 }
 
 /** IF NOT EXISTS does not cover a concurrent run. */

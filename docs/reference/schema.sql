@@ -162,8 +162,6 @@ alter table account_transaction add constraint account_transaction_pkey PRIMARY 
 
 alter table account_transaction add constraint one_date CHECK (((operation_date_day IS NOT NULL) OR (value_date_day IS NOT NULL)));
 
-alter table account_transaction add constraint operation_hour_sorts CHECK (((operation_date_hour)::text ~ '^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]+)?)?$'::text)) NOT VALID;
-
 alter table account_transaction_month add constraint account_transaction_month_pkey PRIMARY KEY (connection_id, first_day);
 
 alter table account_transaction_month add constraint account_transaction_month_row_count_check CHECK ((row_count > 0));
@@ -211,8 +209,6 @@ alter table connection add constraint refreshed_in_years CHECK (((refreshed_at >
 alter table connection_version add constraint connection_version_pkey PRIMARY KEY (connection_id, data_version);
 
 alter table portfolio_transaction add constraint one_date CHECK (((operation_date_day IS NOT NULL) OR (value_date_day IS NOT NULL)));
-
-alter table portfolio_transaction add constraint operation_hour_sorts CHECK (((operation_date_hour)::text ~ '^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9]([.][0-9]+)?)?$'::text)) NOT VALID;
 
 alter table portfolio_transaction add constraint portfolio_transaction_pkey PRIMARY KEY (connection_id, transaction_id);
 

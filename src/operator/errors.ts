@@ -31,12 +31,6 @@ function takenValue({ detail }: Facts): string {
   return /=\((.*)\)/s.exec(detail)?.[1] ?? ''
 }
 
-/** Names the row of a failed constraint by its identifier. Citus does not tell the row. */
-function rowOf(detail: string): string {
-  const [id] = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(detail) ?? []
-  return id === undefined ? '' : ` (transaction ${id})`
-}
-
 /** The first one that matches explains an error. */
 const EXPLANATIONS: Explanation[] = [
   // Citus names a constraint only in the message, with the number of a shard.
@@ -48,12 +42,6 @@ const EXPLANATIONS: Explanation[] = [
   {
     message: /\bapp_client_id_key/,
     sentence: (facts) => `Another app already has the client id ${takenValue(facts)}.`,
-  },
-  {
-    message: /\boperation_hour_sorts/,
-    sentence: ({ detail }) =>
-      `operationDateHour must be a time of 24 hours with two digits each, as 09:05 or 14:58:40${rowOf(detail)}: another ` +
-      'form sorts wrongly. Nothing was written.',
   },
   // Two generated tokens share a key, 8 bytes of the hash, with a probability of 1 in 2^64.
   {

@@ -1,6 +1,4 @@
-import { type Kysely, sql } from 'kysely'
 import t from 'tap'
-import { up as hours } from '../../migrations/0007-hours.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
 
 const { db, problems, run, newConnection, rowCounts } = await prepareImport(t)
@@ -40,31 +38,6 @@ t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
     ],
   ])
   t.same(actual, expected)
-})
-
-t.test('Hour that sorts wrongly: refused in new and changed rows', async (t) => {
-  const connection = await newConnection()
-  const type = 'portfolio-transactions'
-  const withHour = (hour: string, amount = 1) =>
-    portfolioLine(1, `"operationDateHour":"${hour}","amount":${amount}`)
-  for (const hour of ['09:05', '23:59:59', '00:00:00.123456789'])
-    t.equal((await run(type, connection, withHour(hour))).unchanged, 0, hour)
-  for (const hour of ['9:05', '2:58:40 PM', '24:00', '09:60', '', '09:05 ', '09:05\\n'])
-    await t.rejects(
-      run(type, connection, withHour(hour)),
-      { message: /operation_hour_sorts/ },
-      hour,
-    )
-
-  // A row of an earlier release.
-  const old = await newConnection()
-  for (const table of ['portfolio_transaction', 'account_transaction'])
-    await sql`alter table ${sql.table(table)} drop constraint operation_hour_sorts`.execute(db)
-  await run(type, old, withHour('9:05'))
-  await hours(db as Kysely<unknown>)
-  t.match(await run(type, old, withHour('9:05')), { unchanged: 1 })
-  await t.rejects(run(type, old, withHour('9:05', 2)), { message: /operation_hour_sorts/ })
-  t.match(await run(type, old, withHour('09:05', 2)), { updated: 1 })
 })
 
 t.test('Only date is wrong: one problem', async (t) => {

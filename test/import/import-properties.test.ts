@@ -120,7 +120,7 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
     .map((date) => date.toISOString().slice(0, 10))
   const row = fc.record({
     description: fc.option(text),
-    originalOperationDateHour: fc.option(text),
+    operationDateHour: fc.option(text),
     valueDateDay: fc.option(day),
     amount: fc.option(digits),
     quote: fc.constantFrom('', '"'),
@@ -136,7 +136,7 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
       t.match(await run(type, connection, lines.join('\n')), { unchanged: rows.length })
       const stored = await db
         .selectFrom('portfolio_transaction')
-        .select(['description', 'original_operation_date_hour as originalOperationDateHour'])
+        .select(['description', 'operation_date_hour as operationDateHour'])
         .select((one) => one.cast<string>('value_date_day', 'text').as('valueDateDay'))
         .select('amount')
         .where('connection_id', '=', connection.id)

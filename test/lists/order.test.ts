@@ -14,9 +14,6 @@ import {
 import { startService } from '../support/service.ts'
 
 const { db, get } = await startService(t)
-// Rows of an earlier release may have any text as their hour.
-for (const { table } of Object.values(lists))
-  await sql`alter table ${sql.table(table)} drop constraint operation_hour_sorts`.execute(db)
 
 const random = randomOf('order of rows')
 const inRandomOrder = <T>(rows: T[]) =>
