@@ -1,5 +1,6 @@
 import t from 'tap'
-import { parseQuery } from '../../src/http/http-server.ts'
+import { readConfig } from '../../src/config.ts'
+import { httpOptions, parseQuery } from '../../src/http/http-server.ts'
 import { MAX_PARAMETER_ERRORS } from '../../src/schemas/problem.ts'
 import { PageQuery } from '../../src/schemas/request.ts'
 import { isProblem } from '../support/problem.ts'
@@ -214,6 +215,7 @@ t.test(
     t.equal(names.length, 3_844)
     const kept = Object.keys(parseQuery(names.join('&')))
     t.equal(kept.length, MAX_PARAMETER_ERRORS + 1)
+    t.equal(httpOptions(readConfig({})).routerOptions.querystringParser, parseQuery)
     // Every parameter of a route fits, so a query that is cut has an unknown one.
     t.ok(Object.keys(PageQuery(1).properties).length <= MAX_PARAMETER_ERRORS)
     const { status, json } = await get(`${connection.portfolio}?limit=1&${names.join('&')}`, {
