@@ -177,7 +177,8 @@ class CommandClient extends SafeClient {
     if (!TAKES_LOCK.test(text)) return result
     const timer = setTimeout(() => this.onWait(this.processID, text), SLOW_MS)
     const stop = () => clearTimeout(timer)
-    result.then(stop, stop)
+    // With a callback, as pg.Pool calls it, there is no promise.
+    Promise.resolve(result).then(stop, stop)
     return result
   }
 

@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
-import { build, firstOfMonth } from '../postgres/statements.ts'
+import { build, type CompiledStatement, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
@@ -43,11 +43,19 @@ type PageQueries = ReturnType<typeof pageQueries>
  */
 function pageQueries(list: PagedList) {
   const queries = compilePages(list)
-  for (const query of Object.values(queries).flatMap((methods) => Object.values(methods)))
-    for (const filter of Object.keys(filtersOf({})))
-      if (!query.parameters.some(({ name }) => name === filter))
-        throw new Error(`the statement ${query.title} does not use the filter ${filter}`)
+  for (const statements of Object.values(queries)) {
+    requireFilters(statements.tokenHash)
+    requireFilters(statements.clientId)
+  }
   return queries
+}
+
+function requireFilters({ title, parameters }: CompiledStatement): void {
+  const used = new Set(parameters.map(({ name }) => name))
+  for (const filter of Object.keys(filtersOf({}))) {
+    if (!used.has(filter))
+      throw new Error(`the statement ${title} does not use the filter ${filter}`)
+  }
 }
 
 function compilePages(list: PagedList) {

@@ -129,7 +129,7 @@ for (const operation of main.querySelectorAll('.operation')) {
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
     status.textContent = 'Sending …'
-    showBlock(block)
+    scrollToResponse(block)
     try {
       const result = await send(path, form)
       const { response, text, time } = result
@@ -165,7 +165,7 @@ for (const operation of main.querySelectorAll('.operation')) {
 }
 
 /** On a phone, the response is below all fields. */
-function showBlock(block) {
+function scrollToResponse(block) {
   const { top } = block.getBoundingClientRect()
   if (top < 0 || top > innerHeight / 2) block.scrollIntoView()
 }
