@@ -479,6 +479,63 @@ const CHECKS: [name: string, given: Given[], check: object][] = [
     complete('1'),
   ],
   [
+    'rows of one hour have no order',
+    [
+      ['BUY', '2025-01-01 09:00:00', '3'],
+      ['SELL', '2025-01-01 10:00:00', '3'],
+      ['DIVIDENDS', '2025-01-01 10:00:00', '0'],
+    ],
+    complete('0'),
+  ],
+  [
+    'two positions of a day that has both',
+    [
+      ['BUY', '2025-01-01', '40'],
+      ['UNKNOWN', '2025-01-02', '100'],
+      ['UNKNOWN', '2025-01-02', '40'],
+      ['BUY', '2025-01-02', '60'],
+    ],
+    complete('100', '2025-01-01', 2),
+  ],
+  [
+    'two positions of a day, and only more shares at its start explain both',
+    [
+      ['BUY', '2025-01-01', '60'],
+      ['UNKNOWN', '2025-01-01', '60'],
+      ['UNKNOWN', '2025-01-01', '120'],
+    ],
+    gap('2025-01-01', '120', '60', '120'),
+  ],
+  [
+    'two dividends of two record dates',
+    [
+      ['BUY', '2025-01-01', '40'],
+      ['BUY', '2025-01-10', '60'],
+      ['DIVIDENDS', '2025-01-20', '100'],
+      ['DIVIDENDS', '2025-01-20', '40'],
+    ],
+    complete('100', '2025-01-01', 2),
+  ],
+  [
+    'a dividend that may be of the day before a purchase without shares',
+    [
+      ['BUY', '2025-01-01', '100'],
+      ['BUY', '2025-03-05', null],
+      ['UNKNOWN', '2025-03-06', '150'],
+      ['DIVIDENDS', '2025-03-15', '100'],
+    ],
+    unknown('noShares', '150'),
+  ],
+  [
+    'a stated position and a sale without shares on one day',
+    [
+      ['BUY', '2025-01-01', '100'],
+      ['SELL', '2025-01-02', null],
+      ['UNKNOWN', '2025-01-02', '50'],
+    ],
+    unknown('noShares'),
+  ],
+  [
     'no investment',
     [
       ['BUY', '2025-01-01', '1', { investment: null }],
@@ -488,7 +545,69 @@ const CHECKS: [name: string, given: Given[], check: object][] = [
   ],
 ]
 
+/** Positions of one moment that contradict each other. The order of the rows, and so of their identifiers, has no effect. */
+const CONTRADICTIONS: [name: string, before: Given[], moment: Given[], check: object][] = [
+  [
+    'a first position',
+    [],
+    [
+      ['UNKNOWN', '2025-01-01', '40'],
+      ['UNKNOWN', '2025-01-01', '100'],
+    ],
+    unknown('differentStatements'),
+  ],
+  [
+    'one of them is what the rows add up to',
+    [['BUY', '2025-01-01 09:00:00', '40']],
+    [
+      ['UNKNOWN', '2025-01-02 10:00:00', '40'],
+      ['UNKNOWN', '2025-01-02 10:00:00', '100'],
+    ],
+    unknown('differentStatements'),
+  ],
+  [
+    'three positions, and a purchase that explains two of them',
+    [['BUY', '2025-01-01', '40']],
+    [
+      ['UNKNOWN', '2025-01-02', '40'],
+      ['COMPENSATION', '2025-01-02', '100'],
+      ['BUY', '2025-01-02', '60'],
+      ['UNKNOWN', '2025-01-02', '7'],
+    ],
+    unknown('differentStatements'),
+  ],
+  [
+    'one of them is below zero',
+    [['BUY', '2025-01-01 09:00:00', '100']],
+    [
+      ['UNKNOWN', '2025-01-02 10:00:00', '-100'],
+      ['UNKNOWN', '2025-01-02 10:00:00', '100'],
+    ],
+    unknown('negativeShares'),
+  ],
+  [
+    'two dividends of one record date',
+    [['BUY', '2025-01-01', '150']],
+    [
+      ['DIVIDENDS', '2025-06-01', '150'],
+      ['DIVIDENDS', '2025-06-01', '30'],
+    ],
+    unknown('differentStatements'),
+  ],
+]
+
 for (const [language, client] of clients) {
+  for (const [name, before, moment, check] of CONTRADICTIONS)
+    t.test(`${language}: positions that contradict each other: ${name}`, async (t) => {
+      for (const rows of [moment, moment.toReversed()]) {
+        const checks = await client.read(copyOf(t, [...before, ...rows]), 'mine', 'checks')
+        t.strictSame(checks, [{ portfolioId: 'p', investment: 'x', ...check }])
+      }
+      const later: Given = ['UNKNOWN', '2025-12-31', '9']
+      const [known] = await client.read(copyOf(t, [...before, ...moment, later]), 'mine', 'checks')
+      t.equal(known?.position, '9', 'a later statement')
+    })
+
   for (const [name, given, ids] of ORDERS)
     t.test(`${language}: order: ${name}`, async (t) => {
       const rows = await client.read(copyOf(t, given), 'mine', 'chronological')

@@ -22,10 +22,6 @@ export function negate({ units, scale }: Exact): Exact {
   return { units: -units, scale }
 }
 
-export function isEqual(a: Exact, b: Exact): boolean {
-  return add(a, negate(b)).units === 0n
-}
-
 export function textOf({ units, scale }: Exact): Decimal {
   const sign = units < 0n ? '-' : ''
   const size = units < 0n ? -units : units

@@ -1,4 +1,4 @@
-import { add, type Exact, exactOf, isEqual, negate, textOf, ZERO } from './decimals.ts'
+import { add, type Exact, exactOf, negate, textOf, ZERO } from './decimals.ts'
 import { dayOf } from './options.ts'
 import { type PositionEffect, positionEffect } from './position-effect.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
@@ -27,6 +27,7 @@ export type PositionStatus = 'complete' | 'gap' | 'notVerifiable'
  * - `bothSigns`: outgoing rows of one type have positive `titles`, and others negative ones. One of the signs
  *   may mean a cancellation.
  * - `shortPosition`: more shares left than had arrived. This is a short sale, or rows are missing.
+ * - `differentStatements`: rows of one moment state different positions. Their order is not known.
  */
 export type PositionReason =
   | 'noStatement'
@@ -36,6 +37,7 @@ export type PositionReason =
   | 'negativeShares'
   | 'bothSigns'
   | 'shortPosition'
+  | 'differentStatements'
 
 /** Result of checkPositions() for an investment in a portfolio. */
 export interface PositionCheck {
@@ -289,7 +291,7 @@ class Walk {
   reason: PositionReason | undefined
   readonly #mixed: Set<string>
   /** Possible starts; none if the position is not known. */
-  #starts: Exact[] = [ZERO]
+  #starts: Starts = new Map([[keyOf(ZERO), ZERO]])
   #sum = ZERO
   /** Sums at the ends of the days before, as far as they are known. */
   #ends: { day: string; sum: Exact }[] = []
@@ -311,82 +313,105 @@ class Walk {
   }
 
   get position(): Decimal | null {
-    const [start, ...others] = this.#starts
+    const [start, ...others] = this.#starts.values()
     if (start === undefined || others.length > 0 || this.#isShort) return null
     return textOf(add(start, this.#sum))
   }
 
-  day(day: string, rows: PortfolioTransaction[]): void {
-    // Without hours, any position of the day may be the stated one.
+  day(day: string, rows: Group): void {
+    // Rows of one hour have no order. If a row has no hour, the rows of its day have none.
     const isOrdered = rows.every((row) => row.operationDateHour !== null)
-    const ofDay = isOrdered ? [] : this.#sumsOf(rows)
-    for (const row of rows) {
-      if (row.investment === null) this.#lose(day, 'noInvestment')
-      else if (positionEffect(row.type) === '=') this.#compare(day, row, ofDay)
-      else this.#change(day, row)
-    }
+    const moments = isOrdered
+      ? groupBy(rows, (row) => row.operationDateHour ?? '').values()
+      : [rows]
+    for (const moment of moments) this.#moment(day, moment)
     this.#ends.push({ day, sum: this.#sum })
-    if (this.#starts.length === 0) return
-    if (this.#starts.every((start) => add(start, this.#sum).units < 0n)) {
+    const shares = [...this.#starts.values()].map((start) => add(start, this.#sum))
+    if (shares.length > 0 && shares.every(({ units }) => units < 0n)) {
       this.reason ??= 'shortPosition'
       this.#isShort = true
     }
   }
 
-  /** Sums before, between and after the rows of a day without an order. */
-  #sumsOf(rows: PortfolioTransaction[]): Exact[] {
+  /** Adds the changes of rows without an order, and compares the positions that they state. */
+  #moment(day: string, rows: Group): void {
+    // A row may state any position of the moment.
     const sums = [this.#sum]
+    const statements: Statement[] = []
+    let doubt: PositionReason | undefined
     for (const row of rows) {
-      const change = row.investment === null ? undefined : changeOf(row, this.#mixed)
-      if (typeof change === 'object') sums.push(add(sums.at(-1) ?? ZERO, change))
+      const change = changeOf(row, this.#mixed)
+      if (typeof change === 'string') {
+        doubt ??= change
+        continue
+      }
+      this.#sum = add(this.#sum, change)
+      sums.push(this.#sum)
+      if (positionEffect(row.type) === '=' && row.titles !== null)
+        statements.push({ type: row.type, shares: exactOf(row.titles), sum: this.#sum })
     }
-    return sums
-  }
-
-  #change(day: string, row: PortfolioTransaction): void {
-    const change = changeOf(row, this.#mixed)
-    if (typeof change === 'string') this.#lose(day, change)
-    else this.#sum = add(this.#sum, change)
+    if (doubt === undefined) this.#compare(day, statements, sums)
+    else this.#lose(day, doubt)
   }
 
   /** Forgets the position after a row that does not tell how it changes it. */
   #lose(day: string, reason: PositionReason): void {
     this.reason ??= reason
-    this.#starts = []
+    this.#starts = new Map()
     this.#ends = []
     this.#unknownDay = day
   }
 
-  #compare(day: string, row: PortfolioTransaction, ofDay: Exact[]): void {
-    if (row.titles === null) return
-    const stated = exactOf(row.titles)
-    if (stated.units < 0n) {
-      // It may cancel a row before it.
-      this.#lose(day, 'negativeShares')
+  /** Compares the positions that the rows of a moment state. They must have a start in common. */
+  #compare(day: string, statements: Statement[], sums: Exact[]): void {
+    const known = statements.filter(({ type }) => !this.#mayPrecedeLoss(type, day))
+    const [first, ...others] = known.map((each) => this.#startsOf(each, day, sums))
+    if (first === undefined) return
+    const starts = others.reduce(intersection, first)
+    if (starts.size === 0) {
+      this.#lose(day, 'differentStatements')
       return
     }
-    const since = PAYMENTS.includes(row.type) ? recordDatesFrom(day) : day
-    const sums = [this.#sum, ...ofDay, ...this.#sumsSince(since, day)]
-    const starts = distinct(sums.map((sum) => add(stated, negate(sum))))
-    const right = this.#starts.filter((start) => starts.some((each) => isEqual(each, start)))
-    if (right.length > 0) {
+    this.#isShort = false
+    const right = intersection(this.#starts, starts)
+    if (right.size > 0) {
       this.#starts = right
-      this.verifiedRows += 1
-      this.#rightRows += 1
-      this.#isShort = false
+      this.verifiedRows += known.length
+      this.#rightRows += known.length
       return
     }
-    const [start] = this.#starts
-    if (start !== undefined) {
-      const found = textOf(add(start, this.#sum))
-      this.firstGap ??= { day, expected: textOf(stated), found }
-    }
+    this.firstGap ??= this.#gapOf(day, known, sums)
+    this.#starts = starts
     this.#from = day
     this.#rightRows = 0
-    this.#isShort = false
-    // The row may state the position before a row whose change is not known.
-    const isUndated = since < day || ofDay.length > 0
-    this.#starts = isUndated && since <= this.#unknownDay ? [] : starts
+  }
+
+  /** True for a payment whose record date may be before a row that does not tell how it changes the position. */
+  #mayPrecedeLoss(type: string, day: string): boolean {
+    return PAYMENTS.includes(type) && recordDatesFrom(day) <= this.#unknownDay
+  }
+
+  /** Starts that explain the position that a row states. */
+  #startsOf({ type, shares }: Statement, day: string, sums: Exact[]): Starts {
+    const since = PAYMENTS.includes(type) ? recordDatesFrom(day) : day
+    const starts: Starts = new Map()
+    for (const sum of [...sums, ...this.#sumsSince(since, day)]) {
+      const start = add(shares, negate(sum))
+      const key = keyOf(start)
+      if (!starts.has(key)) starts.set(key, start)
+    }
+    return starts
+  }
+
+  /** The first statement that no possible start explains; undefined if the position was not known. */
+  #gapOf(day: string, statements: Statement[], sums: Exact[]): Gap | undefined {
+    const [start] = this.#starts.values()
+    const [first] = statements
+    if (start === undefined || first === undefined) return undefined
+    const isWrong = (each: Statement) =>
+      intersection(this.#starts, this.#startsOf(each, day, sums)).size === 0
+    const { shares, sum } = statements.find(isWrong) ?? first
+    return { day, expected: textOf(shares), found: textOf(add(start, sum)) }
   }
 
   /** Sums at the ends of the days from `since`, with the one before; not that of `day`. */
@@ -403,14 +428,35 @@ function recordDatesFrom(day: string): string {
   return new Date(Date.parse(day) - RECORD_DATE_DAYS * DAY_MS).toISOString().slice(0, 10)
 }
 
-function distinct(values: Exact[]): Exact[] {
-  return values.filter((value, index) => values.findIndex((each) => isEqual(each, value)) === index)
+/** Possible starts of a position by their shortest text. */
+type Starts = Map<string, Exact>
+
+/** A row that states a position, with the sum of the changes before it. */
+interface Statement {
+  type: string
+  shares: Exact
+  sum: Exact
+}
+
+/** Returns the shortest text. */
+function keyOf(value: Exact): string {
+  const text = textOf(value)
+  return value.scale === 0 ? text : text.replace(/\.?0+$/, '')
+}
+
+function intersection(a: Starts, b: Starts): Starts {
+  return new Map([...a].filter(([key]) => b.has(key)))
 }
 
 /** Returns the change of the position by a row, or the reason why the row does not tell it. */
 function changeOf(row: PortfolioTransaction, mixed: Set<string>): Exact | PositionReason {
+  if (row.investment === null) return 'noInvestment'
   const effect = positionEffect(row.type)
-  if (effect === '=') return ZERO
+  if (effect === '=') {
+    // Negative shares may cancel a row before it.
+    const isNegative = row.titles !== null && exactOf(row.titles).units < 0n
+    return isNegative ? 'negativeShares' : ZERO
+  }
   if (effect === undefined) return 'noEffect'
   if (row.titles === null) return 'noShares'
   const titles = exactOf(row.titles)

@@ -52,6 +52,7 @@ PositionStatus = Literal["complete", "gap", "notVerifiable"]
 #: - ``bothSigns``: outgoing rows of one type have positive ``titles``, and others negative ones. One of the
 #:   signs may mean a cancellation.
 #: - ``shortPosition``: more shares left than had arrived. This is a short sale, or rows are missing.
+#: - ``differentStatements``: rows of one moment state different positions. Their order is not known.
 PositionReason = Literal[
     "noStatement",
     "noShares",
@@ -60,6 +61,7 @@ PositionReason = Literal[
     "negativeShares",
     "bothSigns",
     "shortPosition",
+    "differentStatements",
 ]
 
 
@@ -302,6 +304,20 @@ def _check(rows: List[PortfolioTransaction], mixed: Set[str]) -> PositionCheck:
     )
 
 
+@dataclass(frozen=True)
+class _Statement:
+    """A row that states a position, with the sum of the changes before it."""
+
+    type_: str
+    shares: Decimal
+    sum_: Decimal
+
+
+def _intersection(a: List[Decimal], b: List[Decimal]) -> List[Decimal]:
+    known = set(b)
+    return [each for each in a if each in known]
+
+
 class _Walk:
     """Walks the days of an investment, and compares the stated positions.
 
@@ -335,37 +351,38 @@ class _Walk:
         return _EXACT.add(self._starts[0], self._sum)
 
     def day(self, day: str, rows: List[PortfolioTransaction]) -> None:
-        # Without hours, any position of the day may be the stated one.
-        is_ordered = all(row["operationDateHour"] is not None for row in rows)
-        of_day = [] if is_ordered else list(self._sums_of(rows))
-        for row in rows:
-            if row["investment"] is None:
-                self._lose(day, "noInvestment")
-            elif position_effect(row["type"]) == "=":
-                self._compare(day, row, of_day)
-            else:
-                self._change(day, row)
+        def hour(row: PortfolioTransaction) -> Optional[str]:
+            return row["operationDateHour"]
+
+        # Rows of one hour have no order. If a row has no hour, the rows of its day have none.
+        is_ordered = all(hour(row) is not None for row in rows)
+        moments = [list(moment) for _, moment in groupby(rows, hour)] if is_ordered else [rows]
+        for moment in moments:
+            self._moment(day, moment)
         self._ends.append((day, self._sum))
         if self._starts and all(_EXACT.add(start, self._sum) < 0 for start in self._starts):
             self.reason = self.reason or "shortPosition"
             self._is_short = True
 
-    def _sums_of(self, rows: List[PortfolioTransaction]) -> Iterator[Decimal]:
-        """Sums before, between and after the rows of a day without an order."""
-        sum_ = self._sum
-        yield sum_
+    def _moment(self, day: str, rows: List[PortfolioTransaction]) -> None:
+        """Adds the changes of rows without an order, and compares the positions that they state."""
+        # A row may state any position of the moment.
+        sums = [self._sum]
+        statements: List[_Statement] = []
+        doubt: Optional[PositionReason] = None
         for row in rows:
-            change = None if row["investment"] is None else _change_of(row, self._mixed)
-            if isinstance(change, Decimal):
-                sum_ = _EXACT.add(sum_, change)
-                yield sum_
-
-    def _change(self, day: str, row: PortfolioTransaction) -> None:
-        change = _change_of(row, self._mixed)
-        if isinstance(change, Decimal):
+            change = _change_of(row, self._mixed)
+            if not isinstance(change, Decimal):
+                doubt = doubt or change
+                continue
             self._sum = _EXACT.add(self._sum, change)
+            sums.append(self._sum)
+            if position_effect(row["type"]) == "=" and row["titles"] is not None:
+                statements.append(_Statement(row["type"], row["titles"], self._sum))
+        if doubt is None:
+            self._compare(day, statements, sums)
         else:
-            self._lose(day, change)
+            self._lose(day, doubt)
 
     def _lose(self, day: str, reason: PositionReason) -> None:
         """Forgets the position after a row that does not tell how it changes it."""
@@ -374,34 +391,50 @@ class _Walk:
         self._ends = []
         self._unknown_day = day
 
-    def _compare(self, day: str, row: PortfolioTransaction, of_day: List[Decimal]) -> None:
-        stated = row["titles"]
-        if stated is None:
+    def _compare(self, day: str, statements: List[_Statement], sums: List[Decimal]) -> None:
+        """Compares the positions that the rows of a moment state. They must have a start in common."""
+        known = [each for each in statements if not self._may_precede_loss(each.type_, day)]
+        if not known:
             return
-        if stated < 0:
-            # It may cancel a row before it.
-            self._lose(day, "negativeShares")
+        starts, *others = (self._starts_of(each, day, sums) for each in known)
+        for each in others:
+            starts = _intersection(starts, each)
+        if not starts:
+            self._lose(day, "differentStatements")
             return
-        since = _record_dates_from(day) if row["type"] in _PAYMENTS else day
-        sums = [self._sum, *of_day, *self._sums_since(since, day)]
-        # A dictionary keeps the order.
-        possible = list(dict.fromkeys(_EXACT.subtract(stated, sum_) for sum_ in sums))
-        right = [start for start in self._starts if start in possible]
+        self._is_short = False
+        right = _intersection(self._starts, starts)
         if right:
             self._starts = right
-            self.verified_rows += 1
-            self.right_rows += 1
-            self._is_short = False
+            self.verified_rows += len(known)
+            self.right_rows += len(known)
             return
         if self._starts and self.first_gap is None:
-            found = _EXACT.add(self._starts[0], self._sum)
-            self.first_gap = Gap(day, format(stated, "f"), format(found, "f"))
+            self.first_gap = self._gap_of(day, known, sums)
+        self._starts = starts
         self.start_day = day
         self.right_rows = 0
-        self._is_short = False
-        # The row may state the position before a row whose change is not known.
-        is_undated = since < day or bool(of_day)
-        self._starts = [] if is_undated and since <= self._unknown_day else possible
+
+    def _may_precede_loss(self, type_: str, day: str) -> bool:
+        """For a payment whose record date may be before a row that does not tell how it changes the position."""
+        return type_ in _PAYMENTS and _record_dates_from(day) <= self._unknown_day
+
+    def _starts_of(self, statement: _Statement, day: str, sums: List[Decimal]) -> List[Decimal]:
+        """Starts that explain the position that a row states."""
+        since = _record_dates_from(day) if statement.type_ in _PAYMENTS else day
+        possible = [*sums, *self._sums_since(since, day)]
+        # A dictionary keeps the order.
+        return list(dict.fromkeys(_EXACT.subtract(statement.shares, sum_) for sum_ in possible))
+
+    def _gap_of(self, day: str, statements: List[_Statement], sums: List[Decimal]) -> Gap:
+        """The first statement that no possible start explains."""
+
+        def is_wrong(each: _Statement) -> bool:
+            return not _intersection(self._starts, self._starts_of(each, day, sums))
+
+        wrong = next(filter(is_wrong, statements), statements[0])
+        found = _EXACT.add(self._starts[0], wrong.sum_)
+        return Gap(day, format(wrong.shares, "f"), format(found, "f"))
 
     def _sums_since(self, since: str, day: str) -> List[Decimal]:
         """Sums at the ends of the days from ``since``, with the one before; not that of ``day``."""
@@ -419,9 +452,12 @@ def _record_dates_from(day: str) -> str:
 
 def _change_of(row: PortfolioTransaction, mixed: Set[str]) -> Union[Decimal, PositionReason]:
     """The change of the position by a row, or the reason why the row does not tell it."""
+    if row["investment"] is None:
+        return "noInvestment"
     effect, titles = position_effect(row["type"]), row["titles"]
     if effect == "=":
-        return Decimal(0)
+        # Negative shares may cancel a row before it.
+        return "negativeShares" if titles is not None and titles < 0 else Decimal(0)
     if effect is None:
         return "noEffect"
     if titles is None:
