@@ -108,19 +108,23 @@ async function pageOf(keys: Keys, query: URLSearchParams): Promise<{ rows: Row[]
       total = rows[0]?.[TOTAL]
     }
   }
-  // A later page has two more columns in its lookup.
-  const at = (rows[0]?.length ?? 0) - columnsOf(PortfolioTransactions.item).length
-  const items = join(rows, writeTransaction, at)
+  const items = join(rows, writeTransaction, placeOfItem(rows, PortfolioTransactions))
   const body = `{"items":[${items}],"limit":${limit},"page":${page},"totalItems":${total}}`
   return { rows, body }
 }
 
-async function ordersOf(keys: Keys): Promise<{ rows: Row[]; body: string }> {
-  const rows = await read(all?.tokenHash as CompiledStatement, { ...keys, limit: null })
-  return { rows, body: `[${join(rows, writeOrder, LOOKUP_COLUMNS.length)}]` }
+/** The fields of an item are the last values of a row. */
+function placeOfItem([row]: Row[], { item }: List): number {
+  return (row?.length ?? 0) - columnsOf(item).length
 }
 
-const columnOfLookup = (name: (typeof LOOKUP_COLUMNS)[number]) => LOOKUP_COLUMNS.indexOf(name)
+async function ordersOf(keys: Keys): Promise<{ rows: Row[]; body: string }> {
+  const rows = await read(all?.tokenHash as CompiledStatement, { ...keys, limit: null })
+  return { rows, body: `[${join(rows, writeOrder, placeOfItem(rows, TransferOrders))}]` }
+}
+
+const columnOfLookup = (name: keyof typeof LOOKUP_COLUMNS) =>
+  Object.keys(LOOKUP_COLUMNS).indexOf(name)
 const CONNECTION = columnOfLookup('connection_id')
 const VERSION = columnOfLookup('version')
 const TOTAL = columnOfLookup('total_items')

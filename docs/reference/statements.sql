@@ -57,17 +57,48 @@ with
       ) as c on true
   )
 select
-  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items,
+  (null::portfolio_transaction).effective_day,
+  (null::portfolio_transaction).transaction_id,
+  (null::portfolio_transaction).portfolio_id,
+  (null::portfolio_transaction).exchange_rate,
+  (null::portfolio_transaction).type,
+  (null::portfolio_transaction).titles,
+  (null::portfolio_transaction).amount,
+  (null::portfolio_transaction).amount_base_currency,
+  (null::portfolio_transaction).commission,
+  (null::portfolio_transaction).taxes,
+  (null::portfolio_transaction).currency,
+  (null::portfolio_transaction).local_currency,
+  (null::portfolio_transaction).description,
+  (null::portfolio_transaction).price,
+  (null::portfolio_transaction).operation_date_day,
+  (null::portfolio_transaction).original_operation_date_day,
+  (null::portfolio_transaction).value_date_day,
+  (null::portfolio_transaction).original_value_date_day,
+  (null::portfolio_transaction).operation_date_hour,
+  (null::portfolio_transaction).original_operation_date_hour,
+  (null::portfolio_transaction).value_date_hour,
+  (null::portfolio_transaction).original_value_date_hour,
+  (null::portfolio_transaction).original_operation_date_tz,
+  (null::portfolio_transaction).original_value_date_tz,
+  (null::portfolio_transaction).investment,
+  (null::portfolio_transaction).related_transaction,
+  (null::portfolio_transaction).retention_from,
+  (null::portfolio_transaction).retention_to
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles,
-    t.amount, t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency,
-    t.description, t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    t.effective_day, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
+    t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
+    t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
     t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
     t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
     t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from, t.retention_to
@@ -265,17 +296,48 @@ with
       ) as start on true
   )
 select
-  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items,
+  (null::portfolio_transaction).effective_day,
+  (null::portfolio_transaction).transaction_id,
+  (null::portfolio_transaction).portfolio_id,
+  (null::portfolio_transaction).exchange_rate,
+  (null::portfolio_transaction).type,
+  (null::portfolio_transaction).titles,
+  (null::portfolio_transaction).amount,
+  (null::portfolio_transaction).amount_base_currency,
+  (null::portfolio_transaction).commission,
+  (null::portfolio_transaction).taxes,
+  (null::portfolio_transaction).currency,
+  (null::portfolio_transaction).local_currency,
+  (null::portfolio_transaction).description,
+  (null::portfolio_transaction).price,
+  (null::portfolio_transaction).operation_date_day,
+  (null::portfolio_transaction).original_operation_date_day,
+  (null::portfolio_transaction).value_date_day,
+  (null::portfolio_transaction).original_value_date_day,
+  (null::portfolio_transaction).operation_date_hour,
+  (null::portfolio_transaction).original_operation_date_hour,
+  (null::portfolio_transaction).value_date_hour,
+  (null::portfolio_transaction).original_value_date_hour,
+  (null::portfolio_transaction).original_operation_date_tz,
+  (null::portfolio_transaction).original_value_date_tz,
+  (null::portfolio_transaction).investment,
+  (null::portfolio_transaction).related_transaction,
+  (null::portfolio_transaction).retention_from,
+  (null::portfolio_transaction).retention_to
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles,
-    t.amount, t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency,
-    t.description, t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    t.effective_day, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
+    t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
+    t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
     t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
     t.value_date_hour, t.original_value_date_hour, t.original_operation_date_tz,
     t.original_value_date_tz, t.investment, t.related_transaction, t.retention_from, t.retention_to
@@ -502,15 +564,50 @@ with
   )
 select
   app_id, expired, connection_id, version, refreshed, total_items, horizon, known, next_page,
-  removed, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null
+  removed,
+  (null::portfolio_transaction).change_number,
+  (null::portfolio_transaction).transaction_id,
+  (null::portfolio_transaction).portfolio_id,
+  (null::portfolio_transaction).exchange_rate,
+  (null::portfolio_transaction).type,
+  (null::portfolio_transaction).titles,
+  (null::portfolio_transaction).amount,
+  (null::portfolio_transaction).amount_base_currency,
+  (null::portfolio_transaction).commission,
+  (null::portfolio_transaction).taxes,
+  (null::portfolio_transaction).currency,
+  (null::portfolio_transaction).local_currency,
+  (null::portfolio_transaction).description,
+  (null::portfolio_transaction).price,
+  (null::portfolio_transaction).operation_date_day,
+  (null::portfolio_transaction).original_operation_date_day,
+  (null::portfolio_transaction).value_date_day,
+  (null::portfolio_transaction).original_value_date_day,
+  (null::portfolio_transaction).operation_date_hour,
+  (null::portfolio_transaction).original_operation_date_hour,
+  (null::portfolio_transaction).value_date_hour,
+  (null::portfolio_transaction).original_value_date_hour,
+  (null::portfolio_transaction).original_operation_date_tz,
+  (null::portfolio_transaction).original_value_date_tz,
+  (null::portfolio_transaction).investment,
+  (null::portfolio_transaction).related_transaction,
+  (null::portfolio_transaction).retention_from,
+  (null::portfolio_transaction).retention_to
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, null as horizon, null as known, null as next_page, null as removed,
-    t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    null::bigint as horizon,
+    null::text as known,
+    null::bigint as next_page,
+    null::text as removed,
+    t.change_number, t.transaction_id, t.portfolio_id, t.exchange_rate, t.type, t.titles, t.amount,
     t.amount_base_currency, t.commission, t.taxes, t.currency, t.local_currency, t.description,
     t.price, t.operation_date_day, t.original_operation_date_day, t.value_date_day,
     t.original_value_date_day, t.operation_date_hour, t.original_operation_date_hour,
@@ -525,7 +622,7 @@ union all
     )
     and t.connection_id = $1::bigint
     and (select connection_id from lookup) is not null
-  order by t.change_number
+  order by t.change_number asc
   limit $6::bigint
 );
 
@@ -584,15 +681,41 @@ with
       ) as c on true
   )
 select
-  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items,
+  (null::account_transaction).effective_day,
+  (null::account_transaction).movement_id,
+  (null::account_transaction).account_id,
+  (null::account_transaction).type,
+  (null::account_transaction).amount,
+  (null::account_transaction).exchange_rate,
+  (null::account_transaction).commission,
+  (null::account_transaction).taxes,
+  (null::account_transaction).currency,
+  (null::account_transaction).local_currency,
+  (null::account_transaction).description,
+  (null::account_transaction).operation_date_day,
+  (null::account_transaction).original_operation_date_day,
+  (null::account_transaction).value_date_day,
+  (null::account_transaction).original_value_date_day,
+  (null::account_transaction).operation_date_hour,
+  (null::account_transaction).original_operation_date_hour,
+  (null::account_transaction).value_date_hour,
+  (null::account_transaction).original_value_date_hour,
+  (null::account_transaction).original_operation_date_tz,
+  (null::account_transaction).original_value_date_tz,
+  (null::account_transaction).investment
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate,
-    t.commission, t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    t.effective_day, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission,
+    t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
     t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
     t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
     t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz, t.investment
@@ -790,15 +913,41 @@ with
       ) as start on true
   )
 select
-  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items,
+  (null::account_transaction).effective_day,
+  (null::account_transaction).movement_id,
+  (null::account_transaction).account_id,
+  (null::account_transaction).type,
+  (null::account_transaction).amount,
+  (null::account_transaction).exchange_rate,
+  (null::account_transaction).commission,
+  (null::account_transaction).taxes,
+  (null::account_transaction).currency,
+  (null::account_transaction).local_currency,
+  (null::account_transaction).description,
+  (null::account_transaction).operation_date_day,
+  (null::account_transaction).original_operation_date_day,
+  (null::account_transaction).value_date_day,
+  (null::account_transaction).original_value_date_day,
+  (null::account_transaction).operation_date_hour,
+  (null::account_transaction).original_operation_date_hour,
+  (null::account_transaction).value_date_hour,
+  (null::account_transaction).original_value_date_hour,
+  (null::account_transaction).original_operation_date_tz,
+  (null::account_transaction).original_value_date_tz,
+  (null::account_transaction).investment
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate,
-    t.commission, t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    t.effective_day, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission,
+    t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
     t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
     t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
     t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz, t.investment
@@ -1025,16 +1174,45 @@ with
   )
 select
   app_id, expired, connection_id, version, refreshed, total_items, horizon, known, next_page,
-  removed, null, null, null, null, null, null, null, null, null, null, null, null, null, null, null,
-  null, null, null, null, null, null
+  removed,
+  (null::account_transaction).change_number,
+  (null::account_transaction).movement_id,
+  (null::account_transaction).account_id,
+  (null::account_transaction).type,
+  (null::account_transaction).amount,
+  (null::account_transaction).exchange_rate,
+  (null::account_transaction).commission,
+  (null::account_transaction).taxes,
+  (null::account_transaction).currency,
+  (null::account_transaction).local_currency,
+  (null::account_transaction).description,
+  (null::account_transaction).operation_date_day,
+  (null::account_transaction).original_operation_date_day,
+  (null::account_transaction).value_date_day,
+  (null::account_transaction).original_value_date_day,
+  (null::account_transaction).operation_date_hour,
+  (null::account_transaction).original_operation_date_hour,
+  (null::account_transaction).value_date_hour,
+  (null::account_transaction).original_value_date_hour,
+  (null::account_transaction).original_operation_date_tz,
+  (null::account_transaction).original_value_date_tz,
+  (null::account_transaction).investment
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, null as horizon, null as known, null as next_page, null as removed,
-    t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission, t.taxes,
-    t.currency, t.local_currency, t.description, t.operation_date_day,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    null::bigint as horizon,
+    null::text as known,
+    null::bigint as next_page,
+    null::text as removed,
+    t.change_number, t.movement_id, t.account_id, t.type, t.amount, t.exchange_rate, t.commission,
+    t.taxes, t.currency, t.local_currency, t.description, t.operation_date_day,
     t.original_operation_date_day, t.value_date_day, t.original_value_date_day,
     t.operation_date_hour, t.original_operation_date_hour, t.value_date_hour,
     t.original_value_date_hour, t.original_operation_date_tz, t.original_value_date_tz, t.investment
@@ -1047,7 +1225,7 @@ union all
     )
     and t.connection_id = $1::bigint
     and (select connection_id from lookup) is not null
-  order by t.change_number
+  order by t.change_number asc
   limit $6::bigint
 );
 
@@ -1066,7 +1244,7 @@ with
   lookup as materialized (
     select
       caller.app_id, caller.expired, c.id as connection_id, c.version, c.refreshed,
-      null as total_items
+      null::bigint as total_items
     from
       (
         select
@@ -1104,14 +1282,33 @@ with
       ) as c on true
   )
 select
-  app_id, expired, connection_id, version, refreshed, total_items, null, null, null, null, null,
-  null, null, null, null, null, null, null, null, null
+  app_id, expired, connection_id, version, refreshed, total_items,
+  (null::assets_transfer_order).completed_at,
+  (null::assets_transfer_order).id,
+  (null::assets_transfer_order).portfolio,
+  (null::assets_transfer_order).investment,
+  (null::assets_transfer_order).name,
+  (null::assets_transfer_order).isin,
+  (null::assets_transfer_order).currency,
+  (null::assets_transfer_order).asset_type,
+  (null::assets_transfer_order).titles,
+  (null::assets_transfer_order).amount,
+  (null::assets_transfer_order).total,
+  (null::assets_transfer_order).marketer_name,
+  (null::assets_transfer_order).marketer_cif,
+  (null::assets_transfer_order).management_company_name,
+  (null::assets_transfer_order).management_company_cif
 from lookup
 union all
 (
   select
-    null as app_id, null as expired, null as connection_id, null as version, null as refreshed,
-    null as total_items, t.id, t.portfolio, t.investment, t.name, t.isin, t.currency, t.asset_type,
+    null::uuid as app_id,
+    null::boolean as expired,
+    null::bigint as connection_id,
+    null::text as version,
+    null::bigint as refreshed,
+    null::bigint as total_items,
+    t.completed_at, t.id, t.portfolio, t.investment, t.name, t.isin, t.currency, t.asset_type,
     t.titles, t.amount, t.total, t.marketer_name, t.marketer_cif, t.management_company_name,
     t.management_company_cif
   from assets_transfer_order as t

@@ -24,7 +24,7 @@ const LAST_ORDINAL = (1n << ORDINAL_BITS) - 1n
 const lastOf = (version: number | string) => (BigInt(version) << ORDINAL_BITS) | LAST_ORDINAL
 
 /** `known`: earlier version with the number of the cursor's. `next_page`: change number of the next page, if any. */
-const COLUMNS = ['horizon', 'known', 'next_page', 'removed'] as const
+const COLUMNS = { horizon: 'bigint', known: 'text', next_page: 'bigint', removed: 'text' } as const
 
 /** Reads the changes after a change number in one snapshot: rows in their latest state, and ids of removed rows. */
 export function changesQuery(list: PagedList): Query {
@@ -51,8 +51,8 @@ export function changesQuery(list: PagedList): Query {
       .selectFrom(build.dynamic.table(table).as('t'))
       .where('t.change_number', '>', p.since)
       .where('t.change_number', '<', ofLookup(endOf('next_page')))
-      .orderBy('t.change_number')
       .limit(p.limit),
+    order: { change_number: 'asc' },
   })
 }
 

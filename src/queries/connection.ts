@@ -13,17 +13,17 @@ export interface Caller {
 
 export type AuthMethod = Caller['method']
 
-/** Columns of the first row of every response. */
-export const LOOKUP_COLUMNS = [
-  'app_id',
-  'expired',
-  'connection_id',
-  'version',
-  'refreshed',
-  'total_items',
-] as const
+/** Columns of the first row of every response, in their order, and their types in PostgreSQL. */
+export const LOOKUP_COLUMNS = {
+  app_id: 'uuid',
+  expired: 'boolean',
+  connection_id: 'bigint',
+  version: 'text',
+  refreshed: 'bigint',
+  total_items: 'bigint',
+} as const
 
-export type LookupColumns = Record<(typeof LOOKUP_COLUMNS)[number], unknown>
+export type LookupColumns = Record<keyof typeof LOOKUP_COLUMNS, unknown>
 
 type CallingApp = { app_id: string; expired: boolean }
 

@@ -17,7 +17,7 @@ import {
   readPrimary,
   readRows,
 } from './read.ts'
-import { lookupQuery, ofLookup, type PagedList, responseQuery } from './response.ts'
+import { lookupQuery, type Order, ofLookup, type PagedList, responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
 export function pagedList(list: PagedList): ListReader {
@@ -60,13 +60,15 @@ function requireFilters({ title, parameters }: CompiledStatement): void {
 
 function compilePages(list: PagedList) {
   const { table } = list
-  // By effective day, then by hour (null last), then by id (contract 8).
-  const newestFirst = build
+  // Newest first, by a total order (contract 8).
+  const order: Order = {
+    effective_day: 'desc',
+    operation_date_hour: 'desc nulls last',
+    [columnOf(list.id)]: 'desc',
+  }
+  const sinceFrom = build
     .selectFrom(build.dynamic.table(table).as('t'))
     .where('t.effective_day', '>=', p.from)
-    .orderBy('t.effective_day', 'desc')
-    .orderBy('t.operation_date_hour', (hour) => hour.desc().nullsLast())
-    .orderBy(sql.ref(`t.${columnOf(list.id)}`), 'desc')
     .limit(p.limit)
   return {
     first: responseQuery({
@@ -74,7 +76,8 @@ function compilePages(list: PagedList) {
       purpose: 'Reads the first page of a range, and the number of all rows.',
       list,
       lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfAll(table))),
-      rows: newestFirst.where('t.effective_day', '<=', p.to),
+      rows: sinceFrom.where('t.effective_day', '<=', p.to),
+      order,
     }),
     later: responseQuery({
       title: `${table} later page`,
@@ -89,9 +92,10 @@ function compilePages(list: PagedList) {
             'start.skipped',
           ]),
       // After the last page, newest_day is null, so no row matches.
-      rows: newestFirst
+      rows: sinceFrom
         .where('t.effective_day', '<=', ofLookup(sql.ref<string>('newest_day')))
         .offset(ofLookup(sql.ref<number>('skipped'))),
+      order,
     }),
     total: lookupQuery({
       title: `${table} total`,

@@ -30,8 +30,11 @@ export function lookupQuery(query: {
 /** A list with pages and changes. Its table has the columns that these need. */
 export type PagedList = List & { table: TransactionTable }
 
-/** Rows `t` of a list: their conditions, order and limit. They may use ofLookup(). */
+/** Rows `t` of a list: their conditions and limit. They may use ofLookup(). */
 type Rows = SelectQueryBuilder<{ t: { connection_id: string } }, 't', object>
+
+/** Columns that sort the rows of a response, each with its direction. */
+export type Order = Readonly<Record<string, 'asc' | 'desc' | 'desc nulls last'>>
 
 /** Selects a value of the lookup. PostgreSQL reads it once, before the first row: rows need no join with the lookup. */
 export function ofLookup<T>(value: RawBuilder<T>): RawBuilder<T> {
@@ -40,29 +43,40 @@ export function ofLookup<T>(value: RawBuilder<T>): RawBuilder<T> {
 
 /**
  * Frames rows with their lookup, for each kind of credential: one statement, and so one snapshot. The first row of a
- * response is the lookup, the others have nulls in its columns.
+ * response is the lookup, the others have nulls in its columns. The last columns are the fields of an item.
  */
 export function responseQuery(query: {
   title: string
   purpose: string
   list: List
   lookup: (method: AuthMethod) => Expression<LookupColumns>
-  /** Columns of the lookup after LOOKUP_COLUMNS. */
-  columns?: readonly string[]
+  /** Columns of the lookup after LOOKUP_COLUMNS, and their types in PostgreSQL. */
+  columns?: Readonly<Record<string, string>>
   rows: Rows
+  order: Order
 }): Query {
-  const { title, purpose, list, lookup } = query
-  const columns = [...LOOKUP_COLUMNS, ...(query.columns ?? [])]
-  const fields = columnsOf(list.item).map(({ path }) => `t.${columnOf(path)}`)
-  const rows = query.rows
-    .select(columns.map((column) => sql`null`.as(column)))
-    .select(fields.map((field) => build.dynamic.ref<never>(field)))
+  const { title, purpose, list, lookup, order } = query
+  const ofLookupRow = { ...LOOKUP_COLUMNS, ...query.columns }
+  const fields = columnsOf(list.item).map(({ path }) => columnOf(path))
+  // If both rows of the union have the same types, and the rows have all columns of their order, PostgreSQL plans no
+  // subquery scan, which would copy each column of each row.
+  const sortedBy = Object.keys(order).filter((column) => !fields.includes(column))
+  const ofItem = [...sortedBy, ...fields]
+  const noItem = ofItem.map((column) => sql`(null::${sql.table(list.table)}).${sql.ref(column)}`)
+  const noLookup = Object.entries(ofLookupRow).map(([column, type]) =>
+    sql`null::${sql.raw(type)}`.as(column),
+  )
+  let rows = query.rows
+    .select(noLookup)
+    .select(ofItem.map((column) => build.dynamic.ref<never>(`t.${column}`)))
     .where('t.connection_id', '=', p.connectionKey)
     // If the lookup has found no connection, no row is read.
     .where(ofLookup(sql.ref('connection_id')), 'is not', null)
+  for (const [column, direction] of Object.entries(order))
+    rows = rows.orderBy(sql`${sql.ref(`t.${column}`)} ${sql.raw(direction)}`)
   const statement = (method: AuthMethod) => sql`
     with lookup as materialized ${lookup(method)}
-    select ${sql.join(columns.map((column) => sql.ref(column)))}, ${sql.join(fields.map(() => sql`null`))}
+    select ${sql.join(Object.keys(ofLookupRow).map((column) => sql.ref(column)))}, ${sql.join(noItem)}
     from lookup
     union all
     ${rows}`

@@ -12,14 +12,13 @@ export function completedOrders(list: List): ListReader {
     title: list.table,
     purpose: 'Reads all completed orders, newest first.',
     list,
-    lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null`)),
+    lookup: (method) => connectionOfApp(method).select(lookupColumns(sql`null::bigint`)),
     // Newest first by completion, then by id. Only completed orders (contract 8, 15).
     rows: build
       .selectFrom('assets_transfer_order as t')
       .where('t.completed_at', 'is not', null)
-      .orderBy('t.completed_at', 'desc')
-      .orderBy('t.id', 'desc')
       .limit(p.limit),
+    order: { completed_at: 'desc', id: 'desc' },
   })
   return {
     queries: { all },

@@ -139,7 +139,7 @@ t.test(
   },
 )
 
-t.test('every statement: reads its rows by index, in index order', async (t) => {
+t.test('every statement: reads its rows by index, in index order, and copies none', async (t) => {
   const { url, db } = filled
   await t.test('tables without statistics', (t) => checkPlans(t, db, url))
   await t.test('tables with statistics', async (t) => {
@@ -195,6 +195,8 @@ function deviationsOf(plan: PlanNode, keys: Record<string, RegExp>): string[] {
     // The removed ids of a page are sorted.
     if (type === 'Sort' && keys !== KEYS) return []
     if (/Sort|Hash|Materialize|Bitmap|Gather/.test(type)) return [type]
+    // PostgreSQL converts one half of a union to the types of the other, column by column and row by row.
+    if (node.Alias?.startsWith('*SELECT*')) return [`${type} ${node.Alias}`]
     if (table === undefined) return []
     if (!/^Index (Only )?Scan$/.test(type)) return [`${type} of ${table}`]
     const condition = node['Index Cond'] ?? 'everything'

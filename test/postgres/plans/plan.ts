@@ -7,6 +7,7 @@ import { literalsOf } from '../../support/statements.ts'
 export interface PlanNode {
   'Node Type': string
   'Relation Name'?: string
+  Alias?: string
   'Index Cond'?: string
   'Actual Rows'?: number
   'Actual Loops'?: number
