@@ -3,21 +3,21 @@ import fastify, { type FastifyInstance, LogController } from 'fastify'
 import type { Config } from './config.ts'
 import { authentication } from './http/authentication.ts'
 import { compression } from './http/compression.ts'
+import { delays } from './http/delays.ts'
 import { docsPage } from './http/docs-page/docs-page.ts'
-import { errorHandler } from './http/error-handler.ts'
+import { errorReplier } from './http/error-handler.ts'
 import { headRequests } from './http/head-requests.ts'
+import { httpOptions } from './http/http-server.ts'
+import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
 import {
-  httpOptions,
   rejectConnect,
   rejectMalformed,
   rejectPath,
   rejectUnparsable,
-  shareSockets,
-} from './http/http-server.ts'
-import { accessLog, type LoggerOptions, serializers } from './http/log.ts'
+} from './http/malformed-requests.ts'
 import { openapi } from './http/openapi/openapi.ts'
 import { requestContext, type ServiceState } from './http/request-context.ts'
-import { turns } from './http/turns.ts'
+import { shareSockets } from './http/sockets.ts'
 import { Bag } from './limits/bag.ts'
 import type { Limits } from './limits/limits.ts'
 import type { Database } from './postgres/database.ts'
@@ -27,6 +27,7 @@ import { health } from './routes/health.ts'
 import type { RouteOptions } from './routes/list.ts'
 import { lists } from './routes/lists.ts'
 import { components } from './schemas/lists.ts'
+import { problem, routeNotFoundDetail } from './schemas/problem.ts'
 import type { SecretReader } from './secrets.ts'
 
 /** Path of all lists. */
@@ -44,6 +45,7 @@ export interface AppOptions {
 export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
   const { config, db, limits, logger, secrets } = options
   const state: ServiceState = { open: new Bag(), draining: false }
+  const replyWithError = errorReplier({ limits, state, hasDocs: config.DOCS_PAGE })
   const app = fastify({
     logger: { ...logger, serializers },
     // Ids that clients send may not be unique.
@@ -53,7 +55,7 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
       disableRequestLogging: true,
       requestIdLogLabel: 'requestId',
     }),
-    frameworkErrors: rejectPath(limits, state, config.DOCS_PAGE),
+    frameworkErrors: rejectPath(replyWithError),
     clientErrorHandler: rejectUnparsable(limits, state),
     // A plugin may need more than Fastify's ten seconds on a machine that is busy, for example after a power failure.
     pluginTimeout: 0,
@@ -72,19 +74,20 @@ export async function buildApp(options: AppOptions): Promise<FastifyInstance> {
 
   rejectConnect(app, limits)
   shareSockets(app.server, limits)
-  await app.register(errorHandler, {
-    limits,
-    hasDocs: config.DOCS_PAGE,
-    paths: lists.map(({ url }) => `${API_PATH}${url.replace(':token', '{token}')}`),
+  app.setErrorHandler(replyWithError)
+  const paths = lists.map(({ url }) => `${API_PATH}${url.replace(':token', '{token}')}`)
+  const detail = routeNotFoundDetail(paths)
+  app.setNotFoundHandler(() => {
+    throw problem('route_not_found', { detail })
   })
   await app.register(requestContext, { limits })
   app.addHook('onRequest', rejectMalformed)
-  await app.register(accessLog, { trustsProxies: config.TRUSTED_PROXIES !== undefined })
+  await app.register(accessLog, { limits, trustsProxies: config.TRUSTED_PROXIES !== undefined })
   if (config.METRICS_PORT !== undefined)
     await app.register(import('./telemetry/metrics.ts'), { ...options, check, healthChecks })
   if (config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined)
     await app.register(import('./telemetry/tracing.ts'), options)
-  await app.register(turns, { limits })
+  await app.register(delays, { limits })
   await app.register(compression)
   await app.register(headRequests)
   await app.register(openapi, { config })

@@ -1,6 +1,7 @@
 import { callerOfToken } from '../../src/http/authentication.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { MemoryAccount } from '../../src/limits/memory-account.ts'
+import { PageSizes } from '../../src/limits/page-sizes.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
 import type { Database } from '../../src/postgres/database.ts'
 import { Reader } from '../../src/postgres/reader.ts'
@@ -33,7 +34,13 @@ export function captureStatement(query: PageQuery): Promise<{ text: string; valu
     const owner = { tenant: new Tenant() }
     const memory = new MemoryAccount(new Limits(1, 0).memory, owner)
     const request: ListRequest = {
-      reader: new Reader({ owner, memory, recorder: new FactRecorder(), onReadEnd: () => {} }),
+      reader: new Reader({
+        owner,
+        memory,
+        sizes: new PageSizes(),
+        recorder: new FactRecorder(),
+        onReadEnd: () => {},
+      }),
       knowApp: () => {},
       caller: callerOfToken(appToken(query.connection)),
       connectionHash: tokenHash(connectionToken(query.connection)),

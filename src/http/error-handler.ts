@@ -1,29 +1,28 @@
-import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
-import fp from 'fastify-plugin'
+import type { FastifyError, FastifyReply, FastifyRequest } from 'fastify'
 import { errorMessage } from '../error-message.ts'
 import type { Limits } from '../limits/limits.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import {
-  type Problem,
-  ProblemCodes,
-  ProblemError,
-  problem,
-  routeNotFoundDetail,
-  titleOf,
-} from '../schemas/problem.ts'
+import { type Problem, ProblemCodes, ProblemError, problem, titleOf } from '../schemas/problem.ts'
+import { delayed } from './delays.ts'
+import type { ServiceState } from './request-context.ts'
 
 interface ErrorOptions {
   limits: Limits
+  state: ServiceState
   /** True if the service has the page /docs, which each error links to. */
   hasDocs: boolean
-  /** Paths of the API, for a path that does not exist. */
-  paths: readonly string[]
 }
 
+/** Sends an error. */
+export type ErrorReplier = (
+  error: FastifyError,
+  request: FastifyRequest,
+  reply: FastifyReply,
+) => Promise<FastifyReply>
+
 /** Sends every error of every route with the same body (contract 16). schemas/problem.ts has the table of errors. */
-export const errorHandler = fp(async (app: FastifyInstance, options: ErrorOptions) => {
-  const { limits, hasDocs, paths } = options
-  app.setErrorHandler(async (error: FastifyError, request, reply) => {
+export function errorReplier({ limits, state, hasDocs }: ErrorOptions): ErrorReplier {
+  return async (error, request, reply) => {
     const { admission, caller, ip, recorder } = request
     const found = toProblem(error)
     const { status } = ProblemCodes[found.code]
@@ -31,31 +30,23 @@ export const errorHandler = fp(async (app: FastifyInstance, options: ErrorOption
     if (status === 401 && caller) limits.tenants.forgetApp(caller.key)
     if (status === 500) request.log.error({ err: error }, 'request failed')
     // A failed health check is not a rejected request. It has no line in the log either.
-    if (status === 503 && request.routeOptions.logLevel !== 'silent')
+    if (status === 503 && !request.routeOptions.config.isProbe)
       recorder.failUnavailable(error instanceof Unavailable ? error.reason : 'overload')
     const { facts } = recorder
     // The client causes these responses, and they cost less than its request.
     const isAnonymous = status < 500 && caller === undefined
     const isCheap = status === 401 || status === 429 || facts.unavailableReason === 'overload'
-    const waits = (isAnonymous || isCheap) && !app.state.draining
-    const rejection = waits ? admission.waitToReject(ip, facts.receivedAt) : undefined
-    recorder.repeat(rejection?.repeatedBy)
+    const waits = (isAnonymous || isCheap) && !state.draining
+    const place = waits ? admission.placeOfRejection(ip, facts.receivedAt) : undefined
     // An outage causes many of these lines, so they have no stack. A disconnect is no failure.
-    if (status === 503 && !rejection?.repeatedBy && !reply.raw.destroyed) {
+    if (status === 503 && !place?.repeatedBy && !reply.raw.destroyed) {
       const cause = error.cause instanceof Error ? errorMessage(error.cause) : undefined
       request.log.warn({ reason: error.message, cause }, 'request could not be served')
     }
-    if ((await rejection?.begins) === false) {
-      request.raw.destroy()
-      return reply.hijack()
-    }
+    if (place && !(await delayed(request, reply, place))) return reply
     return sendError(request, reply, found, hasDocs)
-  })
-  const detail = routeNotFoundDetail(paths)
-  app.setNotFoundHandler(() => {
-    throw problem('route_not_found', { detail })
-  })
-})
+  }
+}
 
 function toProblem(error: FastifyError): ProblemError {
   if (error instanceof ProblemError) return error

@@ -3,29 +3,16 @@ import type { FastifyInstance, FastifyRequest, FastifyServerOptions } from 'fast
 import fp from 'fastify-plugin'
 import type { DestinationStream } from 'pino'
 import { errorMessage } from '../error-message.ts'
-import type { Tenant } from '../limits/tenants.ts'
+import type { Limits } from '../limits/limits.ts'
 
-/** Time between two lines of repeated rejections of an app or a client address, in ms. */
-const SAMPLE_MS = 1_000
-
-/** Returns true if the log leaves out a line: of a tenant that repeats its requests, it has one a second. */
-export function leavesOut(tenant: Tenant | undefined): boolean {
-  if (tenant === undefined || performance.now() - tenant.loggedAt >= SAMPLE_MS) return false
-  tenant.unlogged += 1
-  return true
-}
-
-/** Returns the number of lines that were left out since the last line of a tenant. */
-export function takeUnlogged(tenant: Tenant | undefined): number | undefined {
-  if (tenant === undefined) return undefined
-  const { unlogged } = tenant
-  tenant.loggedAt = performance.now()
-  tenant.unlogged = 0
-  return unlogged
+interface LogOptions {
+  trustsProxies: boolean
+  limits: Limits
 }
 
 /** Logs a line per request, without the path: it has the token (contract 21). Samples repeated rejections. */
-export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxies: boolean }) => {
+export const accessLog = fp(async (app: FastifyInstance, options: LogOptions) => {
+  const { logSamples } = options.limits
   let expectsProxy = options.trustsProxies
   app.onRequestEnd(({ request, reply, aborted, durationMs, bytes }) => {
     const { facts } = request.recorder
@@ -35,7 +22,8 @@ export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxie
       app.log.warn({ proxy: request.ip }, `a request came through a proxy: ${advice}`)
     }
     const { appId, repeatedBy, statement, writingAt } = facts
-    if (leavesOut(repeatedBy)) return
+    const sample = logSamples.next(repeatedBy)
+    if (sample === undefined) return
     const line = {
       method: request.method,
       route: request.routeOptions.url,
@@ -54,7 +42,7 @@ export const accessLog = fp(async (app: FastifyInstance, options: { trustsProxie
       statement,
       server: facts.server,
       traceId: facts.span?.spanContext().traceId,
-      unlogged: takeUnlogged(repeatedBy),
+      unlogged: sample.unlogged,
     }
     request.log.info(aborted ? { ...line, aborted } : line, 'request')
   })

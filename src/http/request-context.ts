@@ -27,8 +27,14 @@ export interface ServiceState {
 }
 
 declare module 'fastify' {
+  interface FastifyContextConfig {
+    /** True for a health check: it is not logged, traced or counted as a rejected request. */
+    isProbe?: boolean
+  }
   interface FastifyInstance {
     state: ServiceState
+    /** Makes the parts of a request. Fastify's hooks do it, unless none of them runs. */
+    beginRequest(request: FastifyRequest, reply: FastifyReply): void
     /** Order in which large responses write their chunks. */
     writingTurns: WritingTurns
     /** Adds a listener to the end of each request: complete, failed or aborted. */
@@ -62,14 +68,20 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   app.decorateRequest('admission')
   app.decorateRequest('memory')
   app.decorateRequest('reader')
-  app.addHook('onRequest', (request, reply, next) => {
+  const beginRequest = (request: FastifyRequest, reply: FastifyReply) => {
     const recorder = new FactRecorder()
     const admission = new Admission(limits)
     const memory = new MemoryAccount(limits.memory, admission)
     request.recorder = recorder
     request.admission = admission
     request.memory = memory
-    request.reader = new Reader({ owner: admission, memory, recorder, onReadEnd })
+    request.reader = new Reader({
+      owner: admission,
+      memory,
+      sizes: limits.pageSizes,
+      recorder,
+      onReadEnd,
+    })
     setCommonHeaders(request, reply)
     const { socket } = request.raw
     const { open } = app.state
@@ -85,6 +97,10 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
       const end = { request, reply, aborted: !writableFinished, durationMs, bytes }
       for (const listener of endListeners) listener(end)
     })
+  }
+  app.decorate('beginRequest', beginRequest)
+  app.addHook('onRequest', (request, reply, next) => {
+    beginRequest(request, reply)
     next()
   })
   app.addHook('onSend', (_request, reply, _payload, next) => {
@@ -113,7 +129,7 @@ export function setSecurityHeaders(reply: FastifyReply): void {
 }
 
 /** Sends the request id, and the trace id of the client (contract 22). */
-export function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
+function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id)
   const trace = request.headers['x-client-trace-id']
   if (typeof trace === 'string' && VISIBLE_ASCII.test(trace)) {

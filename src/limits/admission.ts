@@ -1,5 +1,5 @@
 import type { Limits } from './limits.ts'
-import type { Turn } from './rejections.ts'
+import type { Place } from './rejections.ts'
 import type { Permit } from './request-limit.ts'
 import { Tenant } from './tenants.ts'
 
@@ -47,10 +47,10 @@ export class Admission {
   }
 
   /**
-   * Waits for the turn of a rejection, outside of the request limit.
+   * Takes a place in the queue of rejections, outside of the request limit.
    * @param startedAt of the request, on performance.now()'s clock
    */
-  waitToReject(ip: string, startedAt: number): Turn {
+  placeOfRejection(ip: string, startedAt: number): Place {
     this.leave()
     const { rejections, tenants } = this.#limits
     const tenant = this.#tenant === NOBODY ? tenants.of(ip) : this.#tenant

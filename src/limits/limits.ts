@@ -1,3 +1,5 @@
+import { LogSamples } from './log-samples.ts'
+import { PageSizes } from './page-sizes.ts'
 import { Rejections } from './rejections.ts'
 import { RequestLimit } from './request-limit.ts'
 import { ResponseMemory } from './response-memory.ts'
@@ -9,6 +11,8 @@ export class Limits {
   readonly requests: RequestLimit
   readonly memory: ResponseMemory
   readonly rejections = new Rejections()
+  readonly pageSizes = new PageSizes()
+  readonly logSamples = new LogSamples()
   readonly tenants = new Tenants()
   readonly writingTurns = new WritingTurns()
 

@@ -1,6 +1,7 @@
 import { problem } from '../schemas/problem.ts'
 import type { ResponseMemory } from './response-memory.ts'
-import { fitsAlone, mayTake, type Tenant } from './tenants.ts'
+import { fitsAlone } from './shares.ts'
+import type { Tenant } from './tenants.ts'
 import { Unavailable } from './unavailable.ts'
 
 /** Memory of one response: its rows, and its body. The rows and the writer of the body know nothing else of a request. */
@@ -34,8 +35,8 @@ export class MemoryAccount {
 
   /** Returns the error of a response that may not take more memory now: what other apps need stays free. */
   refusal(more: number): Error | undefined {
-    const { limit, used } = this.#memory
-    if (!this.#isClosed && mayTake(more, this.#owner.tenant.bytes, limit - used)) return undefined
+    const { limit, shares } = this.#memory
+    if (!this.#isClosed && shares.mayTake(this.#owner.tenant, more, limit)) return undefined
     if (!fitsAlone(more, this.#bytes, limit)) return problem('response_too_large')
     return new Unavailable('responses fill the memory')
   }
@@ -63,8 +64,7 @@ export class MemoryAccount {
   count(bytes: number): void {
     if (this.#isClosed) return
     this.#bytes += bytes
-    this.#owner.tenant.bytes += bytes
-    this.#memory.used += bytes
+    this.#memory.shares.add(this.#owner.tenant, bytes)
   }
 
   /** Ends the response. If all of it was `sent`, others reuse the memory of its body: its writer must stop. */

@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { mayTake, type Tenant } from './tenants.ts'
+import { Shares } from './shares.ts'
+import type { Tenant } from './tenants.ts'
 
 /** Rejections of a tenant without a delay. After them, one more is free of delay every TENANT_INTERVAL_MS. */
 const AT_ONCE = 100
@@ -12,7 +13,7 @@ const MAX_WAIT_MS = 5_000
 const MAX_WAITING = 2_000
 
 /** A place in the queue of rejections. */
-export interface Turn {
+export interface Place {
   /** False if too many wait: the connection must then be closed. */
   begins: Promise<boolean>
   /** The tenant, if it repeats its requests: the log has samples of them. */
@@ -24,31 +25,40 @@ export interface Turn {
  * such a response takes only 0.3 ms.
  */
 export class Rejections {
-  waiting = 0
+  /** Rejections of each tenant that wait. */
+  readonly shares = new Shares()
+  readonly #lastAt = new WeakMap<Tenant, number>()
   #nextAt = 0
 
+  /** Number of those that wait. */
+  get waiting(): number {
+    return this.shares.used
+  }
+
   /** Takes a place in the queue. @param startedAt of the request, on performance.now()'s clock */
-  take(tenant: Tenant, startedAt: number): Turn {
-    const begins = this.turn(tenant, startedAt)
-    const isRepeated = tenant.rejectionAt > performance.now()
+  take(tenant: Tenant, startedAt: number): Place {
+    const now = performance.now()
+    const begins = this.#begins(tenant, startedAt, now)
+    const isRepeated = this.lastAt(tenant) > now
     return { begins, repeatedBy: isRepeated ? tenant : undefined }
   }
 
-  /** Waits for the turn of a rejection. @returns false if too many wait: the connection must then be closed */
-  async turn(tenant: Tenant, startedAt: number): Promise<boolean> {
-    const now = performance.now()
+  /** Time of the last rejection of a tenant, on performance.now()'s clock. It may be in the future. */
+  lastAt(tenant: Tenant): number {
+    return this.#lastAt.get(tenant) ?? Number.NEGATIVE_INFINITY
+  }
+
+  async #begins(tenant: Tenant, startedAt: number, now: number): Promise<boolean> {
     const earliest = now - AT_ONCE * TENANT_INTERVAL_MS
-    const nextAt = Math.max(tenant.rejectionAt, earliest) + TENANT_INTERVAL_MS
+    const nextAt = Math.max(this.lastAt(tenant), earliest) + TENANT_INTERVAL_MS
     const latest = startedAt + MAX_WAIT_MS
-    tenant.rejectionAt = Math.min(nextAt, now + MAX_WAIT_MS)
+    this.#lastAt.set(tenant, Math.min(nextAt, now + MAX_WAIT_MS))
     if (nextAt <= now || latest <= now) return true
-    if (!mayTake(1, tenant.rejections, MAX_WAITING - this.waiting)) return false
+    if (!this.shares.mayTake(tenant, 1, MAX_WAITING)) return false
     this.#nextAt = Math.max(this.#nextAt, now) + INTERVAL_MS
-    this.waiting += 1
-    tenant.rejections += 1
+    this.shares.add(tenant, 1)
     await sleep(Math.min(Math.max(nextAt, this.#nextAt), latest) - now)
-    this.waiting -= 1
-    tenant.rejections -= 1
+    this.shares.add(tenant, -1)
     return true
   }
 }

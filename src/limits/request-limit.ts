@@ -1,33 +1,33 @@
 import { problem } from '../schemas/problem.ts'
-import { mayTake, type Tenant } from './tenants.ts'
+import { Shares } from './shares.ts'
+import type { Tenant } from './tenants.ts'
 
 /** Maximum number of requests in flight. One tenant may use only a part of them. */
 export class RequestLimit {
   readonly maximum: number
-  #inFlight = 0
+  /** Requests in flight of each tenant. */
+  readonly shares = new Shares()
 
   constructor(maximum: number) {
     this.maximum = maximum
   }
 
   get inFlight(): number {
-    return this.#inFlight
+    return this.shares.used
   }
 
   /** Admits a request of a tenant. @throws ProblemError 503 if the tenant uses all that one may have */
   admit(tenant: Tenant): Permit {
-    if (!mayTake(1, tenant.requests, this.maximum - this.#inFlight)) {
+    if (!this.shares.mayTake(tenant, 1, this.maximum)) {
       const detail = 'Too many requests are in flight. Try again soon.'
       throw problem('service_unavailable', { detail })
     }
-    this.#inFlight += 1
-    tenant.requests += 1
+    this.shares.add(tenant, 1)
     let isReleased = false
     const release = () => {
       if (isReleased) return
       isReleased = true
-      this.#inFlight -= 1
-      tenant.requests -= 1
+      this.shares.add(tenant, -1)
     }
     return { release }
   }

@@ -1,3 +1,5 @@
+import { Shares } from './shares.ts'
+
 // In bytes. A daily sync has buffers of 4 KiB. New ones led to a full garbage collection each second.
 const SMALLEST = 4_096
 const LARGEST = 4_194_304
@@ -7,8 +9,8 @@ const MOST_IDLE = 33_554_432
 /** Memory of responses in flight, in bytes. It reuses buffers: new ones took half of the time of a full page. */
 export class ResponseMemory {
   readonly limit: number
-  /** Bytes of all responses. Their accounts count them (memory-account.ts). */
-  used = 0
+  /** Bytes of the responses of each tenant. Their accounts count them (memory-account.ts). */
+  readonly shares = new Shares()
   readonly #idle: Buffer[] = []
   #idleBytes = 0
   /** Buffers in use. Only these become idle, and each only once. */
@@ -16,6 +18,11 @@ export class ResponseMemory {
 
   constructor(limit: number) {
     this.limit = limit
+  }
+
+  /** Bytes of all responses. */
+  get used(): number {
+    return this.shares.used
   }
 
   /** Returns a buffer of at least `size` bytes with arbitrary content. */

@@ -1,5 +1,6 @@
 import { type Command, InvalidArgumentError, Option } from 'commander'
 import { isConnectionKey } from '../postgres/tokens.ts'
+import { isUuid } from '../schemas/formats.ts'
 import { lists } from '../schemas/lists.ts'
 import { type Action, accepting, nonEmpty, shortText } from './command.ts'
 import { propertyOf } from './loading/row-types.ts'
@@ -193,6 +194,5 @@ function time(text: string): Date {
   throw new InvalidArgumentError('Write an age such as 2d, or a time such as 2025-03-14T15:00Z.')
 }
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
-const uuid = accepting((text) => UUID.test(text), 'The id is a UUID: see `token list --app NAME`.')
+const uuid = accepting(isUuid, 'The id is a UUID: see `token list --app NAME`.')
 const key = accepting(isConnectionKey, 'It must be the id of a connection.')

@@ -38,8 +38,6 @@ const DEPTH = 8
  * not kept: with 2, the p99 of a daily page is a tenth higher or more (docs/decisions/experiments.md).
  */
 const READS_PER_SESSION = 1.5
-/** Rows from which on a response shows how long the rows of a tenant are. */
-const MEASURED_ROWS = 100
 /** Interval of the checks of sessions and of waiting reads, in ms. */
 const CHECK_MS = 100
 /** Time after a refused connection before the next attempt, while other sessions are open, in ms. */
@@ -258,7 +256,8 @@ export class Pool {
     session.start(read, sent, (_read, ms, error, rows) => {
       this.#turns.ended(read, ms)
       if (!error || !isBroken(error)) this.#respondedAt = performance.now()
-      measure(read, rows, error)
+      if (!read.statement.singleRow)
+        read.reader?.measure(performance.now() - read.sentAt, error ? undefined : rows)
       if (error) {
         this.#lose(session, read, sent, error)
       } else {
@@ -341,13 +340,6 @@ export class Pool {
     this.#abandon(session, oldest)
     this.#retireIdle()
   }
-}
-
-/** Remembers how long the rows and the deep pages of an app are, for the class of its next reads. */
-function measure({ reader, sentAt, statement, tenant }: Read, rows: RawRows, error?: Error): void {
-  if (reader === undefined || tenant.appId === undefined || statement.singleRow) return
-  if (reader.isDeep) tenant.measureDeepPage(performance.now() - sentAt)
-  if (!error && rows.count >= MEASURED_ROWS) tenant.measureRows(rows.byteLength / rows.count)
 }
 
 const notConnected = (cause: unknown) =>

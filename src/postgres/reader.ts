@@ -1,7 +1,9 @@
 import type { MemoryAccount } from '../limits/memory-account.ts'
+import type { PageSizes } from '../limits/page-sizes.ts'
 import type { Tenant } from '../limits/tenants.ts'
 import { FactRecorder, type RequestFacts } from '../request-facts.ts'
 import { DEFAULT_LIMIT } from '../schemas/list.ts'
+import type { RawRows } from './wire/query.ts'
 
 /** A read that has ended. Metrics and traces record it. */
 export interface EndedRead {
@@ -17,6 +19,7 @@ export interface ReaderOptions {
   owner: { readonly tenant: Tenant }
   /** Account of the rows. It is closed when the client is gone. */
   memory: MemoryAccount
+  sizes: PageSizes
   recorder: FactRecorder
   onReadEnd: (read: EndedRead) => void
 }
@@ -25,6 +28,8 @@ export interface ReaderOptions {
 const SMALL_BYTES = 1_048_576
 /** A page that may skip more rows is deep. PostgreSQL reads each row that it skips within a month. */
 const SMALL_SKIPPED = 10_000
+/** Rows from which on a response shows how long the rows of an app are. */
+const MEASURED_ROWS = 100
 /** Limit in ms: slower deep pages of an app are large. Reads on the same session wait as long behind a deep page. */
 const SLOW_MS = 100
 
@@ -77,13 +82,24 @@ export class Reader {
   /** @param skipped rows that PostgreSQL may have to skip before these */
   expectRows(rows: number, skipped = 0): void {
     const { memory, tenant } = this
-    const bytes = rows * tenant.rowBytes
+    const { sizes } = this.#options
+    const bytes = rows * sizes.rowBytesOf(tenant)
     this.#isDeep = skipped > SMALL_SKIPPED
-    const isSlow = this.#isDeep && tenant.deepMs > SLOW_MS
+    const isSlow = this.#isDeep && sizes.deepMsOf(tenant) > SLOW_MS
     this.#isLarge = rows > DEFAULT_LIMIT || bytes > SMALL_BYTES || isSlow
     // Most small responses have few rows. The number of transfer orders is unknown.
     if (this.#isLarge && rows < Number.POSITIVE_INFINITY)
       this.#expectedBytes = Math.min(bytes, memory.limit / 4)
+  }
+
+  /** Records how long a read took in PostgreSQL, and its rows, for the class of the next reads of the app. */
+  measure(ms: number, rows: Pick<RawRows, 'count' | 'byteLength'> | undefined): void {
+    const { tenant } = this
+    const { sizes } = this.#options
+    if (tenant.appId === undefined) return
+    if (this.#isDeep) sizes.measureDeepPage(tenant, ms)
+    if (rows !== undefined && rows.count >= MEASURED_ROWS)
+      sizes.measureRows(tenant, rows.byteLength / rows.count)
   }
 
   /** True if the response has begun. A read that fails from now on cuts it. */
@@ -100,12 +116,12 @@ export class Reader {
   /** Makes a reader whose reads go on after the client has disconnected. They are in the same trace. */
   detached(): Reader {
     const { tenant } = this
-    const { memory, recorder, onReadEnd } = this.#options
+    const { memory, sizes, recorder, onReadEnd } = this.#options
     const owner = { tenant }
     const { span } = recorder.facts
     const own = new FactRecorder()
     if (span) own.trace(span)
-    return new Reader({ owner, memory: memory.another(owner), recorder: own, onReadEnd })
+    return new Reader({ owner, memory: memory.another(owner), sizes, recorder: own, onReadEnd })
   }
 
   /** Records the end of a read. @param sentAt 0 if it was never sent */

@@ -1,6 +1,7 @@
 import { Bag } from '../limits/bag.ts'
 import { FairQueue } from '../limits/fair-queue.ts'
-import { mayTake, type Tenant } from '../limits/tenants.ts'
+import { mayTake } from '../limits/shares.ts'
+import type { Tenant } from '../limits/tenants.ts'
 import type { Read } from './read.ts'
 
 /** Most reads in flight of callers whose app is unknown. A flood of unknown tokens leaves the others to known apps. */

@@ -25,9 +25,13 @@ export function health(
     return { status: 'ready', waitingRequests: db.state().primary.waiting }
   }
   return async (app: FastifyInstance) => {
-    const quiet = { logLevel: 'silent', schema: { hide: true } } as const
-    app.get('/live', quiet, async () => ({ status: 'live' }))
-    app.get('/ready', quiet, ready)
+    const probe = {
+      logLevel: 'silent',
+      schema: { hide: true },
+      config: { isProbe: true },
+    } as const
+    app.get('/live', probe, async () => ({ status: 'live' }))
+    app.get('/ready', probe, ready)
   }
 }
 

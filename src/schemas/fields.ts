@@ -1,4 +1,5 @@
 import { type Static, type TObject, type TSchema, type TUnsafe, Type } from '@sinclair/typebox'
+import { DAY_PATTERN } from './formats.ts'
 
 /** Key of the schema that a reference stands for. JSON has no symbols, so the OpenAPI document has `$ref` alone. */
 const TARGET = Symbol('target')
@@ -163,15 +164,10 @@ export function nameOf(name: string, exact: boolean): string {
   return exact ? `Exact${name}` : name
 }
 
-// Without look-ahead, which many regular expression engines lack.
-const YEAR = '(?:[0-9]{3}[1-9]|[0-9]{2}[1-9]0|[0-9][1-9]00|[1-9]000)'
-const MONTH = '(?:0[1-9]|1[0-2])'
-const DAY = '(?:0[1-9]|[12][0-9]|3[01])'
-
 /** A calendar day (contract 3). The format `date` checks that the day exists. */
 const CalendarDate = Type.String({
   format: 'date',
-  pattern: `^${YEAR}-${MONTH}-${DAY}$`,
+  pattern: DAY_PATTERN,
   description: 'An existing day, as YYYY-MM-DD, in the years 0001 to 9999, without a time zone.',
 })
 

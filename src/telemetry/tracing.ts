@@ -55,7 +55,7 @@ function startSdk(app: FastifyInstance, serviceName: string): void {
 function traceRequests(app: FastifyInstance, tracer: Tracer): void {
   app.addHook('onRequest', (request, _reply, next) => {
     // Health checks have no span.
-    if (request.routeOptions.logLevel === 'silent') return next()
+    if (request.routeOptions.config.isProbe) return next()
     const parent = propagation.extract(ROOT_CONTEXT, request.headers)
     const { id, method, routeOptions } = request
     const { url } = routeOptions

@@ -4,7 +4,8 @@ import { Admission } from '../../src/limits/admission.ts'
 import { FairQueue } from '../../src/limits/fair-queue.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
-import { mayTake, Tenant } from '../../src/limits/tenants.ts'
+import { mayTake } from '../../src/limits/shares.ts'
+import { Tenant } from '../../src/limits/tenants.ts'
 import { WritingTurns } from '../../src/limits/writing-turns.ts'
 import { accountOf, readerOf } from '../support/database.ts'
 
@@ -64,10 +65,11 @@ t.test('request of a departed client: it takes no share when its app is known', 
   const [address, app] = [limits.tenants.of('10.0.0.1'), limits.tenants.of('', 'client')]
   const admission = new Admission(limits)
   admission.enter('10.0.0.1')
-  t.equal(address.requests, 1)
+  const { shares } = limits.requests
+  t.equal(shares.of(address), 1)
   admission.close()
   admission.enter('10.0.0.1', 'client')
-  t.same([address.requests, app.requests, app.appId], [0, 0, 'app'])
+  t.same([shares.of(address), shares.of(app), app.appId], [0, 0, 'app'])
   t.end()
 })
 
@@ -120,7 +122,7 @@ t.test('memory: one app has three quarters of it', (t) => {
 t.test('memory: a large request needs room for 512 bytes a row, at most for a quarter', (t) => {
   const room = (rows: number, used: number) => {
     const limits = new Limits(1, 4_000_000)
-    limits.memory.used = used
+    limits.memory.shares.add(new Tenant('other'), used)
     const { memory, expectedBytes } = readerOf({ rows, limits })
     return memory.refusal(expectedBytes) === undefined
   }
@@ -134,8 +136,10 @@ t.test('memory: a large request needs room for 512 bytes a row, at most for a qu
 
 t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow ones', (t) => {
   const tenant = new Tenant('app')
+  const limits = new Limits(1, 2 ** 28)
+  const { pageSizes } = limits
   const isLarge = (rows: number, skipped = 0) => {
-    const reader = readerOf({ tenant })
+    const reader = readerOf({ tenant, limits })
     reader.expectRows(rows, skipped)
     return reader.isLarge
   }
@@ -143,9 +147,9 @@ t.test('large: more than 1,000 rows, 1 MiB, or a deep page of an app with slow o
     [isLarge(1_000), isLarge(1_001), isLarge(20, 10_000), isLarge(20, 10_001)],
     [false, true, false, true],
   )
-  while (tenant.deepMs > 100) tenant.measureDeepPage(0)
+  while (pageSizes.deepMsOf(tenant) > 100) pageSizes.measureDeepPage(tenant, 0)
   t.notOk(isLarge(20, 10_001))
-  tenant.measureRows(10_000)
+  pageSizes.measureRows(tenant, 10_000)
   t.same([isLarge(104), isLarge(105)], [false, true])
   t.end()
 })
@@ -311,23 +315,23 @@ t.test('WritingTurns: one chunk in a turn of the event loop, and tenants take tu
 t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {
   const rejections = new Rejections()
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  const free = Array.from({ length: 100 }, () => rejections.turn(busy, performance.now()))
+  const free = Array.from({ length: 100 }, () => rejections.take(busy, performance.now()).begins)
   t.equal(rejections.waiting, 0)
   const order: number[] = []
   const waiting = Array.from({ length: 5 }, async (_, n) => {
-    t.ok(await rejections.turn(busy, performance.now()))
+    t.ok(await rejections.take(busy, performance.now()).begins)
     order.push(n)
   })
   // On a busy machine, 50 ms may have passed: one more then does not wait.
   const { waiting: before } = rejections
   t.ok(before > 0)
-  const others = rejections.turn(other, performance.now())
+  const others = rejections.take(other, performance.now()).begins
   t.equal(rejections.waiting, before, 'another tenant does not wait')
   t.same(new Set(await Promise.all([...free, others])), new Set([true]))
   await Promise.all(waiting)
   t.same(order, [0, 1, 2, 3, 4])
   t.equal(rejections.waiting, 0)
-  const long = rejections.turn(busy, performance.now() - 5_000)
+  const long = rejections.take(busy, performance.now() - 5_000).begins
   t.equal(rejections.waiting, 0, 'a request that has taken 5 seconds does not wait')
   t.ok(await long)
 })
@@ -339,14 +343,14 @@ t.test('Rejections: 2,000 wait, at most three quarters of them of one tenant', a
   const add = (tenant: Tenant, count: number) => {
     // A request waits until it has taken five seconds.
     const startedAt = performance.now() - 4_500
-    for (let n = 0; n < count; n += 1) turns.push(rejections.turn(tenant, startedAt))
+    for (let n = 0; n < count; n += 1) turns.push(rejections.take(tenant, startedAt).begins)
   }
   add(busy, 100 + 1_500)
   t.equal(rejections.waiting, 1_500)
-  t.notOk(await rejections.turn(busy, performance.now()), 'the connection is closed')
+  t.notOk(await rejections.take(busy, performance.now()).begins, 'the connection is closed')
   add(other, 100 + 375)
   t.equal(rejections.waiting, 1_875)
-  t.notOk(await rejections.turn(other, performance.now()))
+  t.notOk(await rejections.take(other, performance.now()).begins)
   t.same(new Set(await Promise.all(turns)), new Set([true]))
   t.equal(rejections.waiting, 0)
 })

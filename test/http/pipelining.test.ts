@@ -265,7 +265,7 @@ t.test('limits of connections', async (t) => {
   async function limitOf(files: number, environment: Record<string, string>): Promise<number> {
     const script = `
     import { readConfig } from './src/config.ts'
-    import { socketLimit } from './src/http/http-server.ts'
+    import { socketLimit } from './src/http/sockets.ts'
     console.log(socketLimit(readConfig(process.env)))`
     const node = [process.execPath, '--input-type=module', '--eval', script]
     const args = ['-c', `ulimit -n ${files} && exec "$@"`, 'sh', ...node]

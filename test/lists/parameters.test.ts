@@ -1,6 +1,7 @@
 import t from 'tap'
 import { readConfig } from '../../src/config.ts'
-import { httpOptions, parseQuery } from '../../src/http/http-server.ts'
+import { httpOptions } from '../../src/http/http-server.ts'
+import { parseQuery } from '../../src/http/query-string.ts'
 import { MAX_PARAMETER_ERRORS } from '../../src/schemas/problem.ts'
 import { PageQuery } from '../../src/schemas/request.ts'
 import { isProblem } from '../support/problem.ts'

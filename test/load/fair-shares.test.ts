@@ -4,6 +4,7 @@ import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
+import { Tenant } from '../../src/limits/tenants.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { withBlockedStatements, withSlowStatements } from '../support/blocked-statements.ts'
 import { startIssuer } from '../support/issuer.ts'
@@ -293,7 +294,8 @@ t.test(
         logLevel: 'silent',
       })
       await service.get('/api/v1/queries/connections/none/assets-transfer', { headers })
-      const isCounted = (ip: string) => service.limits.tenants.of(ip).rejectionAt > 0
+      const isCounted = (ip: string) =>
+        service.limits.rejections.lastAt(service.limits.tenants.of(ip)) > 0
       const addresses = ['127.0.0.1', '203.0.113.1', '203.0.113.2']
       t.same(addresses.filter(isCounted), [counted])
     }
@@ -304,7 +306,7 @@ t.test('Rejections beyond those that may wait: the connection is closed', async 
   const service = await startService(t, { logLevel: 'silent' })
   const { token, connection } = await addCaller(service.db)
   const { rejections } = service.limits
-  rejections.waiting = 2_000
+  rejections.shares.add(new Tenant('other'), 2_000)
   const ask = (token: string) => service.get(connection.orders, { token })
   for (let n = 0; n < 100; n += 1) t.equal((await ask(`unknown${n}`)).status, 401)
   const isClosed = () =>

@@ -72,6 +72,7 @@ export function readerOf({
   const reader = new Reader({
     owner,
     memory: new MemoryAccount(limits.memory, owner),
+    sizes: limits.pageSizes,
     recorder: new FactRecorder(performance.now() - msAgo),
     onReadEnd: () => {},
   })

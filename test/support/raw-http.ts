@@ -12,6 +12,8 @@ export interface Sent {
   port: number
   /** Bytes to send, a string as latin1. Several pieces are sent one after the other. */
   bytes: string | Buffer | (string | Buffer)[]
+  /** Address of the client. */
+  localAddress?: string
   /** Number of responses to wait for. The server may close the connection earlier. */
   responses?: number
 }
@@ -24,8 +26,8 @@ const TIMEOUT_MS = 60_000
  * @returns the responses, and whether the server closed the connection
  * @throws Error if the server neither responds nor closes in time
  */
-export async function sendRaw({ port, bytes, responses = 1 }: Sent) {
-  const socket = connect({ port, host: '127.0.0.1' })
+export async function sendRaw({ port, bytes, localAddress, responses = 1 }: Sent) {
+  const socket = connect({ port, host: '127.0.0.1', ...(localAddress ? { localAddress } : {}) })
   const received: Buffer[] = []
   const found: RawResponse[] = []
   let rest = Buffer.alloc(0)

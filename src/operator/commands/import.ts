@@ -1,11 +1,11 @@
 import type { Command } from 'commander'
 import { InvalidArgumentError } from 'commander'
+import { isDay } from '../../schemas/formats.ts'
 import type { Context } from '../command.ts'
 import { findConnection } from '../connections.ts'
 import { openInputs, shareOf } from '../inputs.ts'
 import { type ImportOptions, importRows } from '../loading/import-rows.ts'
 import type { ListName } from '../loading/row-types.ts'
-import { isDay } from '../loading/rules.ts'
 import { pluralize, showProgress } from '../output.ts'
 
 type Flags = Required<Pick<ImportOptions, 'format'>> &

@@ -1,9 +1,10 @@
+import { isDay } from '../../schemas/formats.ts'
 import { adviceOnForm, isObject, parseJson } from './json.ts'
 import { type ListRows, mergeSql, type Replacement } from './merge.ts'
 import { Problems } from './problems.ts'
 import { type Row, type RowParser, reportUnknown, rowParser } from './row-parser.ts'
 import { rowTypes } from './row-types.ts'
-import { describe, isDay, NUMBER } from './rules.ts'
+import { describe, NUMBER } from './rules.ts'
 import type { Line } from './source.ts'
 
 /** A line: the refresh of one connection. */

@@ -1,6 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { closestMatch } from 'leven'
 import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/fields.ts'
+import { isDay, isUuid } from '../../schemas/formats.ts'
 import { escaped } from '../output.ts'
 
 /** Begins a decimal that was a JSON number. A text of the input that begins with this character gets a second one. */
@@ -37,20 +38,7 @@ const expecting =
   (value) =>
     isRight(value) ? undefined : `${expected}, not ${describe(value)}`
 
-const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
-
-const uuid = expecting(
-  'a UUID is expected',
-  (value) => typeof value === 'string' && UUID.test(value),
-)
-
-const DAY = /^(?!0000)[0-9]{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12][0-9]|3[01])$/
-
-/** True for an existing day as YYYY-MM-DD, in the years 0001 to 9999. */
-export function isDay(value: unknown): value is string {
-  if (typeof value !== 'string' || !DAY.test(value)) return false
-  return value.slice(8) <= '28' || new Date(`${value}T00:00Z`).toJSON()?.startsWith(value) === true
-}
+const uuid = expecting('a UUID is expected', isUuid)
 
 const day = expecting('an existing day is expected, as YYYY-MM-DD', isDay)
 

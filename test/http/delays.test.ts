@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import t from 'tap'
+import { Tenant } from '../../src/limits/tenants.ts'
 import { sendRaw } from '../support/raw-http.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -12,16 +13,21 @@ const { limits, log, port } = service
 const { token, connection } = await addCaller(service.db)
 const address = limits.tenants.of('127.0.0.1')
 
-/** Makes this address one that has used all turns without a delay. Its next one begins in `ms`. */
-function repeat(tenant = address, ms = 3_000): void {
-  tenant.rejectionAt = performance.now() + ms
+/** Makes this address one that repeats its requests: the next place begins in `ms`. */
+function repeat(tenant = address, ms = 1_000): void {
+  const { rejections } = limits
+  // A request that has taken long does not wait.
+  while (rejections.lastAt(tenant) < performance.now() + ms) rejections.take(tenant, -60_000)
 }
 
 const request = (line: string, ...headers: string[]) =>
   `${[line, 'Host: x', 'Connection: close', ...headers].join('\r\n')}\r\n\r\n`
 
-/** Returns what the service sends, until it closes the connection. */
-const received = async (bytes: string) => (await sendRaw({ port, bytes })).received
+/** Returns what the service sends to an address, until it closes the connection. */
+const received = async (bytes: string, localAddress = '127.0.0.1') =>
+  (await sendRaw({ port, bytes, localAddress })).received
+
+const isOfApp = (line: string) => line.includes('"status":200') && line.includes('assets-transfer')
 
 /** Requests of clients without credentials, with the status of their responses. */
 const anonymous = {
@@ -36,60 +42,64 @@ const anonymous = {
   document: [request('GET /openapi.json HTTP/1.1'), 200],
 } as const
 
-for (const [name, [text, status]] of Object.entries(anonymous)) {
-  t.test(
-    `${status} ${name}: waits for its turn if the address repeats such requests`,
-    async (t) => {
-      repeat(address, -10_000)
-      t.match(await received(text), `HTTP/1.1 ${status} `, 'without a delay at first')
-      repeat()
+/** The requests, each with an address of its own. */
+const clients = Object.entries(anonymous).map(([name, [text, status]], index) => {
+  const client = `127.0.1.${index + 1}`
+  return { name: `${status} ${name}`, text, status, client, tenant: limits.tenants.of(client) }
+})
+
+t.test('waits for its turn if the address repeats such requests', async (t) => {
+  await Promise.all(
+    clients.map(async ({ name, text, status, client, tenant }) => {
+      t.match(await received(text, client), `HTTP/1.1 ${status} `, `${name}: no delay at first`)
+      repeat(tenant)
       let isSent = false
-      const response = received(text).finally(() => {
+      const response = received(text, client).finally(() => {
         isSent = true
       })
-      await until('it waits', () => limits.rejections.waiting === 1)
-      t.notOk(isSent)
-      // An app is served meanwhile, and another address does not wait.
+      await until(`${name}: it waits`, () => limits.rejections.shares.of(tenant) === 1)
+      t.notOk(isSent, name)
+      // An app is served meanwhile.
       t.equal((await service.get(connection.orders, { token })).status, 200)
-      t.equal(limits.tenants.of('127.0.0.2').rejections, 0)
-      t.match(await response, `HTTP/1.1 ${status} `)
-    },
+      t.match(await response, `HTTP/1.1 ${status} `, name)
+    }),
   )
+  t.equal(limits.rejections.shares.of(limits.tenants.of('127.0.0.2')), 0)
+})
 
-  t.test(`${status} ${name}: the connection is closed if too many wait`, async (t) => {
-    const { rejections } = limits
-    repeat()
-    rejections.waiting = 2_000
-    t.teardown(() => {
-      rejections.waiting = 0
-    })
-    t.equal(await received(text), '')
-  })
+t.test('the connection is closed if too many wait', async (t) => {
+  const { shares } = limits.rejections
+  const others = new Tenant('others')
+  shares.add(others, 2_000)
+  t.teardown(() => shares.add(others, -2_000))
+  for (const { name, text, client, tenant } of clients) {
+    repeat(tenant)
+    t.equal(await received(text, client), '', name)
+  }
+})
 
-  t.test(`${status} ${name}: the log has samples of repeated ones`, async (t) => {
-    /** Sends a repeated request. @returns its line in the log, if it has one */
-    const sendRepeated = async (loggedAt: number) => {
-      const before = log.length
-      const { unlogged } = address
-      repeat(address, 100)
-      address.loggedAt = loggedAt
-      await received(text)
-      const line = () => log.slice(before).find((line) => line.includes('"msg":"request"'))
-      await until('it is logged or counted', () => Boolean(line()) || address.unlogged > unlogged)
-      return line()
-    }
-    // On a busy machine, a request may arrive when its address has a turn again: it is then not a repeated one.
-    await until('no line', async () => {
-      return (await sendRepeated(performance.now() + 60_000)) === undefined
-    })
-    t.ok(address.unlogged > 0, 'it is counted')
-    await until('a line with the number of those without one', async () => {
-      const line = await sendRepeated(Number.NEGATIVE_INFINITY)
+t.test('the log has samples of repeated ones', async (t) => {
+  /** Sends a repeated request. @returns its line in the log, if it has one */
+  const sendRepeated = async ({ text, client, tenant }: (typeof clients)[number]) => {
+    const before = log.length
+    repeat(tenant, 60)
+    await received(text, client)
+    // The log has the line, if there is one, before that of a later request.
+    await service.get(connection.orders, { token })
+    const lines = () => log.slice(before).filter((line) => line.includes('"msg":"request"'))
+    await until('the later request is logged', () => lines().some(isOfApp))
+    return lines().find((line) => !isOfApp(line))
+  }
+  for (const client of clients)
+    await until(`${client.name}: no line`, async () => (await sendRepeated(client)) === undefined)
+  for (const client of clients) {
+    await until(`${client.name}: a line with the number of those without one`, async () => {
+      const line = await sendRepeated(client)
       return line !== undefined && JSON.parse(line).unlogged > 0
     })
-    address.unlogged = 0
-  })
-}
+    t.pass(client.name)
+  }
+})
 
 t.test('health check: does not wait for the rejections of its address', async (t) => {
   repeat()
@@ -99,7 +109,7 @@ t.test('health check: does not wait for the rejections of its address', async (t
 })
 
 t.test('health check: waits for its turn if the address repeats health checks', async (t) => {
-  repeat(limits.tenants.ofHealthChecks('127.0.0.1'), 1_000)
+  repeat(limits.tenants.ofHealthChecks('127.0.0.1'))
   const response = service.get('/health/live')
   await until('it waits', () => limits.rejections.waiting === 1)
   t.equal((await response).status, 200)
@@ -108,7 +118,7 @@ t.test('health check: waits for its turn if the address repeats health checks', 
 t.test(
   'further bytes behind a malformed request: one response, one place in the queue',
   async (t) => {
-    repeat(address, 1_000)
+    repeat(address)
     const socket = connect(port, '127.0.0.1').setEncoding('latin1')
     let responses = ''
     socket.on('data', (text) => {
