@@ -5,13 +5,16 @@ import { type Format, MEDIA_TYPES } from '../schemas/list.ts'
 
 export const PAGE_FORMATS = Object.keys(MEDIA_TYPES) as Format[]
 
-/** Writes the body of an export, of changes or of a page. */
-export function pageBody(
-  { limit, page }: ListRequest,
+/** Writes the body of a 200. */
+export type BodyWriter = (
   found: FoundList,
+  request: ListRequest,
   writer: RowWriter,
   writing: Writing,
-): Body {
+) => Body
+
+/** Writes the body of an export, of changes or of a page. */
+export const pageBody: BodyWriter = (found, { limit, page }, writer, writing) => {
   const { lookup, rows, changes, laterRows } = found
   if (laterRows) {
     const frame = { opening: writer.header, closing: '' }
@@ -30,14 +33,8 @@ export const ARRAY_FORMATS: Format[] = ['json', 'exactJson']
 const ARRAY: Frame = { opening: '[', closing: ']' }
 
 /** Writes all rows of a list without pages. */
-export function arrayBody(
-  _request: ListRequest,
-  { rows }: FoundList,
-  writer: RowWriter,
-  writing: Writing,
-): Body {
-  return bodyOf(rows, writer, ARRAY, writing)
-}
+export const arrayBody: BodyWriter = ({ rows }, _request, writer, writing) =>
+  bodyOf(rows, writer, ARRAY, writing)
 
 async function* allOf(first: Rows, others: AsyncIterable<Rows>): AsyncGenerator<Rows> {
   yield first

@@ -2,17 +2,23 @@ import type { FoundList, ListRequest } from '../queries/read.ts'
 import type { Format } from '../schemas/list.ts'
 import { filtersOf } from '../schemas/request.ts'
 
-/**
- * Headers of pages, changes and exports, which a list without pages does not have. schemas/response.ts describes them.
- * @param version asked for
- */
-export function pageHeaders(
-  name: string,
-  format: Format,
-  request: ListRequest,
-  version: string | undefined,
-  { lookup, changes }: FoundList,
-): Record<string, string | number> {
+/** What the headers of a 200 depend on. */
+interface Listed {
+  /** Name of the list. */
+  name: string
+  format: Format
+  request: ListRequest
+  /** Data version that the request asks for. */
+  version: string | undefined
+  found: FoundList
+}
+
+/** Returns headers of a 200, by their names in lower case. */
+export type HeaderWriter = (listed: Listed) => Record<string, string | number>
+
+/** Headers of pages, changes and exports, which a list without pages does not have. schemas/response.ts describes them. */
+export const pageHeaders: HeaderWriter = ({ name, format, request, version, found }) => {
+  const { lookup, changes } = found
   if (request.purpose === 'export') return exportHeaders(name, format, request, lookup.totalItems)
   // Links (RFC 8288, contract 23) are relative: the path has the connection token, and proxies log headers (contract 21).
   if (changes) return { link: changesLink(request.limit, changes) }

@@ -10,7 +10,7 @@ import { list } from './list.ts'
 /** Section 4.2: a page, the changes since a cursor, or an export of all rows. */
 export const accountTransactions = list(AccountTransactions, pagedList(AccountTransactions), {
   url: '/connections/:token/accounts/transactions',
-  schema: (maximumLimit) => ({
+  schema: ({ maximumLimit }) => ({
     operationId: 'listAccountTransactions',
     tags: ['Transactions'],
     summary: 'List account transactions',
@@ -23,8 +23,8 @@ export const accountTransactions = list(AccountTransactions, pagedList(AccountTr
     headers: RequestHeaders,
     response: pageResponses(AccountTransactions),
   }),
-  rules: pageRules,
-  formats: PAGE_FORMATS,
+  rules: ({ maximumLimit }) => pageRules(maximumLimit),
+  formats: () => PAGE_FORMATS,
   writeBody: pageBody,
   headersOf: pageHeaders,
 })

@@ -1,10 +1,10 @@
 import type { FastifyPluginAsyncTypebox } from '@fastify/type-provider-typebox'
 import type { TSchema } from '@sinclair/typebox'
 import type { FastifyReply, FastifyRequest, FastifySchema } from 'fastify'
-import type { pageBody } from '../http/list-body.ts'
+import type { BodyWriter } from '../http/list-body.ts'
 import { sendList, sendNotModified } from '../http/list-response.ts'
 import { negotiate } from '../http/negotiation.ts'
-import type { pageHeaders } from '../http/page-headers.ts'
+import type { HeaderWriter } from '../http/page-headers.ts'
 import { type ParameterRules, parameterCheck, summaryOf } from '../http/parameter-errors.ts'
 import { isKnown, knownVersions, mayBeKnown, representationOf } from '../http/preconditions.ts'
 import type { Quota } from '../http/quota.ts'
@@ -33,27 +33,28 @@ import {
 
 export interface RouteOptions {
   db: Database
+  /** Largest `limit`. */
   maximumLimit: number
   quota: Quota | undefined
 }
 
-/** What an endpoint accepts and returns. */
+/** What an endpoint accepts and returns. The settings of the service may change each part. */
 interface Endpoint {
   /** Path after /api/v1/queries. */
   url: string
-  schema(maximumLimit: number): FastifySchema & {
+  schema(options: RouteOptions): FastifySchema & {
     params: typeof ConnectionParams
     querystring: TSchema & { static: PageQuery }
     headers: typeof RequestHeaders
   }
   /** Rules of the query parameters that the schema cannot express. */
-  rules(maximumLimit: number): ParameterRules
+  rules(options: RouteOptions): ParameterRules
   /** Formats of a response. */
-  formats: readonly Format[]
+  formats(options: RouteOptions): readonly Format[]
   /** Writes the body of a 200. */
-  writeBody: typeof pageBody
+  writeBody: BodyWriter
   /** Headers of a 200 besides those of every list. */
-  headersOf?: typeof pageHeaders
+  headersOf?: HeaderWriter
 }
 
 /** A list of the API: its rows in the database, what reads them, and its route. */
@@ -70,9 +71,10 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
   const { name, table } = list
   const writers = rowWriters(list)
   const route: FastifyPluginAsyncTypebox<RouteOptions> = async (app, options) => {
-    const { db, maximumLimit } = options
-    const schema = endpoint.schema(maximumLimit)
-    const parameterErrors = parameterCheck(endpoint.rules(maximumLimit))
+    const { db, quota } = options
+    const schema = endpoint.schema(options)
+    const parameterErrors = parameterCheck(endpoint.rules(options))
+    const formats = endpoint.formats(options)
     // 401 comes before 400, and only PostgreSQL knows the caller: the handler reports the errors of the schema.
     app.get(endpoint.url, { schema, attachValidation: true }, async (request, reply) => {
       const { headers, params, query, reader, memory, validationError } = request
@@ -85,7 +87,7 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
       }
       const authenticateOnce = once(() => authenticate(db, connection))
 
-      const format = negotiate(headers.accept, endpoint.formats)
+      const format = negotiate(headers.accept, formats)
       const purpose = purposeOf(query, EXPORTS.has(format))
       const { since, version } = query
       const isCursor = purpose === 'changes' && since !== undefined
@@ -98,7 +100,7 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
       })
 
       // 401 or 429
-      if (options.quota) await chargeQuota(options.quota, reply, authenticateOnce)
+      if (quota) await chargeQuota(quota, reply, authenticateOnce)
       // 401 or 400
       if (errors.length > 0) await rejectParameters(request, errors, authenticateOnce)
       // 401 or 400
@@ -138,9 +140,9 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
       }
       // 200
       const writing = { memory, turns: app.writingTurns, tenant: request.admission.tenant }
-      const body = endpoint.writeBody(listRequest, found, writers[format], writing)
+      const body = endpoint.writeBody(found, listRequest, writers[format], writing)
       if (endpoint.headersOf)
-        reply.headers(endpoint.headersOf(name, format, listRequest, version, found))
+        reply.headers(endpoint.headersOf({ name, format, request: listRequest, version, found }))
       return sendList(reply, { ...found, format, representation }, body)
     })
   }

@@ -10,7 +10,7 @@ import { list } from './list.ts'
 /** Section 4.1: a page, the changes since a cursor, or an export of all rows. */
 export const portfolioTransactions = list(PortfolioTransactions, pagedList(PortfolioTransactions), {
   url: '/connections/:token/portfolios/transactions',
-  schema: (maximumLimit) => ({
+  schema: ({ maximumLimit }) => ({
     operationId: 'listPortfolioTransactions',
     tags: ['Transactions'],
     summary: 'List portfolio transactions',
@@ -23,8 +23,8 @@ export const portfolioTransactions = list(PortfolioTransactions, pagedList(Portf
     headers: RequestHeaders,
     response: pageResponses(PortfolioTransactions),
   }),
-  rules: pageRules,
-  formats: PAGE_FORMATS,
+  rules: ({ maximumLimit }) => pageRules(maximumLimit),
+  formats: () => PAGE_FORMATS,
   writeBody: pageBody,
   headersOf: pageHeaders,
 })

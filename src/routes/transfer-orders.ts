@@ -21,6 +21,6 @@ export const transferOrders = list(TransferOrders, completedOrders(TransferOrder
     response: arrayResponses(TransferOrders),
   }),
   rules: () => ({}),
-  formats: ARRAY_FORMATS,
+  formats: () => ARRAY_FORMATS,
   writeBody: arrayBody,
 })
