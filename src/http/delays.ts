@@ -1,4 +1,9 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
+import type {
+  FastifyInstance,
+  FastifyReply,
+  FastifyRequest,
+  onRequestAsyncHookHandler,
+} from 'fastify'
 import fp from 'fastify-plugin'
 import type { Limits } from '../limits/limits.ts'
 import type { Place } from '../limits/rejections.ts'
@@ -12,14 +17,15 @@ const API = '/api/'
  */
 export const delays = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
   const { rejections, tenants } = limits
-  app.addHook('onRequest', (request, reply, next) => {
-    const { config, url = API } = request.routeOptions
-    // A request for data needs no promise here.
-    if (request.is404 || url.startsWith(API) || app.state.draining) return next()
-    const { ip, recorder } = request
-    const tenant = config.isProbe ? tenants.ofHealthChecks(ip) : tenants.of(ip)
-    const place = rejections.take(tenant, recorder.facts.receivedAt)
-    delayed(request, reply, place).then(() => next(), next)
+  const delay: onRequestAsyncHookHandler = async (request, reply) => {
+    if (app.state.draining) return
+    const { ip, recorder, routeOptions } = request
+    const tenant = routeOptions.config.isProbe ? tenants.ofHealthChecks(ip) : tenants.of(ip)
+    await delayed(request, reply, rejections.take(tenant, recorder.facts.receivedAt))
+  }
+  app.addHook('onRoute', (route) => {
+    if (route.url.startsWith(API)) return
+    route.onRequest = [...[route.onRequest ?? []].flat(), delay]
   })
 })
 

@@ -14,7 +14,7 @@ const { token, connection } = await addCaller(service.db)
 const address = limits.tenants.of('127.0.0.1')
 
 /** Makes this address one that repeats its requests: the next place begins in `ms`. */
-function repeat(tenant = address, ms = 1_000): void {
+function repeat(tenant = address, ms = 3_000): void {
   const { rejections } = limits
   // A request that has taken long does not wait.
   while (rejections.lastAt(tenant) < performance.now() + ms) rejections.take(tenant, -60_000)

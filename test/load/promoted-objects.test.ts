@@ -58,13 +58,14 @@ t.test('requests that have ended: a scavenge keeps none of their objects', async
     }
     await Promise.all(Array.from({ length: CLIENTS }, client))
   }
-  const linesOf = async () => (await readFile(path, 'utf8')).match(/^.* gc=s .*$/gm) ?? []
+  const linesOf = async () =>
+    (await readFile(path, 'utf8')).match(/^.*(?: gc=s |"gc":"s").*$/gm) ?? []
 
   await sendAll(WARM_UP)
   const before = await linesOf()
   await sendAll(REQUESTS)
   const scavenges = (await linesOf()).slice(before.length)
-  const promoted = scavenges.map((line) => Number(/ promoted=(\d+)/.exec(line)?.[1]))
+  const promoted = scavenges.map((line) => Number(/promoted"?[=:](\d+)/.exec(line)?.[1]))
   const bytes = promoted.reduce((sum, each) => sum + each, 0) / REQUESTS
   t.comment(`${scavenges.length} scavenges, ${bytes.toFixed(0)} bytes promoted of a request`)
   t.same(Object.keys(statuses), ['200', '304'])
