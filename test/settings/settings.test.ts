@@ -151,6 +151,7 @@ t.test('parameters of a URL: obeyed, harmless, or refused with their name', asyn
       /^DATABASE_URL has channel_binding, .* obeyed: use sslmode=verify-full/,
     'channel%5fbinding=require': /^DATABASE_URL has channel_binding, /,
     'require_auth=scram-sha-256': /^DATABASE_URL has require_auth, /,
+    'constructor=1': /^DATABASE_URL has constructor, .* obeyed: remove it$/,
     'sslrootcert=system': /^DATABASE_URL has sslrootcert=system, .* authorities of Node\.js$/,
     'sslcrl=/etc/crl.pem': /^DATABASE_URL has sslcrl, which cannot be obeyed: remove it$/,
     'ssl_min_protocol_version=TLSv1.3': /^DATABASE_URL has ssl_min_protocol_version, /,
