@@ -123,7 +123,7 @@ const SUITES: Record<string, Suite> = {
       'test/lists/conditional-requests.test.ts',
       'test/security/{isolation,row-level-security,least-privilege}.test.ts',
       'test/postgres/row-counts.test.ts',
-      'test/import/{import,import-replace}.test.ts',
+      'test/import/{import,import-problems,import-replace}.test.ts',
       'test/operator/{operator,operator-deletion,operator-verify,connections}.test.ts',
       'test/operator/refresh-model.test.ts',
       'test/seeds/seeds.test.ts',

@@ -121,13 +121,13 @@ export interface components {
              * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalValueDateHour: string | null;
             /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
@@ -219,13 +219,13 @@ export interface components {
              * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalValueDateHour: string | null;
             /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
@@ -351,13 +351,13 @@ export interface components {
              * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalValueDateHour: string | null;
             /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;
@@ -449,13 +449,13 @@ export interface components {
              * @description Value date in `originalValueDateTz`.
              */
             originalValueDateDay: string | null;
-            /** @description Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             operationDateHour: string | null;
-            /** @description Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalOperationDateHour: string | null;
-            /** @description Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             valueDateHour: string | null;
-            /** @description Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
+            /** @description Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts. */
             originalValueDateHour: string | null;
             /** @description Time zone of the original operation fields, usually an IANA name. */
             originalOperationDateTz: string | null;

@@ -175,8 +175,17 @@ const CalendarDate = Type.String({
 export const EFFECTIVE_DATE =
   'the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date)'
 
-const timeOf = (day: string) =>
-  Nullable(ShortText, `Time of day on \`${day}\`, usually HH:mm:ss. Other notations may occur.`)
+/** Marks an hour. The document has no pattern, because old rows may have other texts. */
+const HOUR = Symbol('hour')
+
+export function isHourField(schema: TSchema & { [HOUR]?: true }): boolean {
+  return schema[HOUR] === true
+}
+
+function timeOf(day: string) {
+  const description = `Time of day on \`${day}\`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have other texts.`
+  return { ...Nullable(ShortText, description), [HOUR]: true as const }
+}
 
 const zoneOf = (fields: 'operation' | 'value') =>
   Nullable(ShortText, `Time zone of the original ${fields} fields, usually an IANA name.`)

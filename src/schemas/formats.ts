@@ -16,6 +16,15 @@ export function isDay(value: unknown): value is string {
   return day <= 28 || new Date(value).getUTCDate() === day
 }
 
+/** An hour that sorts as text (contract 13). PostgreSQL reads this pattern in the same way. */
+export const HOUR_PATTERN = '^(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]+)?)?$'
+
+const HOURS = new RegExp(HOUR_PATTERN)
+
+export function isHour(value: unknown): value is string {
+  return typeof value === 'string' && HOURS.test(value)
+}
+
 const UUIDS = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 /** True for a UUID, in any case. */

@@ -1,5 +1,9 @@
+import { readFile } from 'node:fs/promises'
+import { sql } from 'kysely'
 import t from 'tap'
+import { lists } from '../../src/schemas/lists.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
+import { addAccountTransactions, addPortfolioTransactions } from '../support/rows.ts'
 
 const { db, problems, run, newConnection, rowCounts } = await prepareImport(t)
 
@@ -38,6 +42,116 @@ t.test('Invalid number: rejected with the limit that it exceeds', async (t) => {
     ],
   ])
   t.same(actual, expected)
+})
+
+const HOUR = 'a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not'
+
+t.test('Hour that sorts wrongly: rejected in a new row, with its line and field', async (t) => {
+  const right = ['09:05', '23:59:59', '00:00:00.123456789', '10:01:02.811']
+  const odd = ['9:05', '2:58:40 PM', '24:00', '09:60', '09:05:60', '', '09:05 ', 'Z', '09:05\\n']
+  const lines = [...right, ...odd].map((text, index) =>
+    portfolioLine(index, `"operationDateHour":"${text}"`),
+  )
+  t.same(
+    await problems('portfolio-transactions', lines.join('\n')),
+    odd.map((text, index) => `${right.length + index + 1}: operationDateHour: ${HOUR} "${text}"`),
+  )
+  t.same(await problems('portfolio-transactions', lines.join('\n'), { dryRun: true }), [
+    ...(await problems('portfolio-transactions', lines.join('\n'))),
+  ])
+
+  const connection = await newConnection()
+  const { inserted } = await run(
+    'portfolio-transactions',
+    connection,
+    lines.slice(0, right.length).join('\n'),
+  )
+  t.equal(inserted, right.length)
+})
+
+t.test('Hour that sorts wrongly: each hour of each list', async (t) => {
+  const lineOf = { 'portfolio-transactions': portfolioLine, 'account-transactions': accountLine }
+  let found = 0
+  for (const { name, item } of lists) {
+    if (name === 'transfer-orders') continue
+    for (const field of Object.keys(item.properties).filter((name) => name.endsWith('Hour'))) {
+      found += 1
+      const line = lineOf[name](1, `"${field}":"9:05"`)
+      t.same(await problems(name, line), [`1: ${field}: ${HOUR} "9:05"`])
+    }
+  }
+  t.equal(found, 8)
+})
+
+t.test(
+  'Hour that sorts wrongly: a stored row passes unchanged, and is rejected changed',
+  async (t) => {
+    const type = 'account-transactions'
+    const stored = (members: string) => accountLine(1, `"operationDateHour":"9:05"${members}`)
+    for (const replace of [undefined, { yes: true }]) {
+      const connection = await newConnection()
+      await addAccountTransactions(db, connection, {
+        movement_id: uuid(1),
+        account_id: uuid(0),
+        operation_date_day: '2024-02-29',
+        operation_date_hour: '9:05',
+      })
+      const options = replace ? { replace } : {}
+      t.match(await run(type, connection, stored(''), options), { unchanged: 1 })
+      await t.rejects(run(type, connection, stored(',"currency":"EUR"'), options), {
+        name: 'ImportRejected',
+        total: 1,
+        problems: [{ line: 1, field: 'operationDateHour', reason: `${HOUR} "9:05"` }],
+      })
+      // The digits of an amount are a change, too.
+      const digits = stored('').replace('"amount":1,', '"amount":1.0,')
+      await t.rejects(run(type, connection, digits, options), { name: 'ImportRejected' })
+      // Another row of the file is not the stored one.
+      const twice = `${stored('')}\n${stored('').replace(uuid(1), uuid(2))}`
+      await t.rejects(run(type, connection, twice, options), {
+        name: 'ImportRejected',
+        problems: [{ line: 2 }],
+        total: 1,
+      })
+      const right = accountLine(1, '"operationDateHour":"09:05"')
+      t.match(await run(type, connection, right, options), { updated: 1 })
+    }
+  },
+)
+
+t.test('Hour that sorts wrongly: the first 20 are named, and all are counted', async (t) => {
+  const rows = Array.from({ length: 30 }, (_, index) =>
+    portfolioLine(index, '"operationDateHour":"9:05","valueDateHour":"9:05"'),
+  )
+  const connection = await newConnection()
+  await addPortfolioTransactions(db, connection, { transaction_id: uuid(99) })
+  await t.rejects(run('portfolio-transactions', connection, rows.join('\n')), {
+    name: 'ImportRejected',
+    total: 60,
+    problems: { length: 20, 19: { line: 10, field: 'valueDateHour' } },
+  })
+})
+
+t.test('Hour that sorts wrongly: docs/upgrade.md finds the stored ones', async (t) => {
+  const connection = await newConnection()
+  const columns = [
+    'operation_date_hour',
+    'original_operation_date_hour',
+    'value_date_hour',
+    'original_value_date_hour',
+  ]
+  const texts = ['9:05', '2:58 PM', '', '24:00']
+  const rows = columns.map((column, index) => ({ [column]: texts[index], type: 'UNKNOWN' }))
+  const right = { operation_date_hour: '09:05', value_date_hour: '23:59:59.5' }
+  const portfolio = await addPortfolioTransactions(db, connection, ...(rows as object[]), right)
+  const account = await addAccountTransactions(db, connection, ...(rows as object[]), right)
+  const page = await readFile('docs/upgrade.md', 'utf8')
+  const [, query = ''] = /## Hours that sort wrongly.*?```sql\n(.*?)```/s.exec(page) ?? []
+  const { rows: found } = await sql.raw<{ id: string; hours: string }>(query).execute(db)
+  const expected = [portfolio, account].flatMap((ids) =>
+    columns.map((_, index) => `${ids[index]} ${texts[index]} `),
+  )
+  t.same(found.map(({ id, hours }) => `${id} ${hours}`).sort(), expected.sort())
 })
 
 t.test('Only date is wrong: one problem', async (t) => {

@@ -113,6 +113,7 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
   const { run, newConnection, db } = await prepareImport(t)
   const type = 'portfolio-transactions'
   const text = anyText(60)
+  const hour = fc.stringMatching(/^([01][0-9]|2[0-3]):[0-5][0-9](:[0-5][0-9](\.[0-9]{1,9})?)?$/)
   const digits = fc.stringMatching(/^-?(0|[1-9]\d{0,37})(\.\d{1,38})?$/)
   const [min, max] = [new Date('0001-01-01'), new Date('9999-12-31')]
   const day = fc
@@ -120,7 +121,8 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
     .map((date) => date.toISOString().slice(0, 10))
   const row = fc.record({
     description: fc.option(text),
-    operationDateHour: fc.option(text),
+    originalOperationDateTz: fc.option(text),
+    operationDateHour: fc.option(hour),
     valueDateDay: fc.option(day),
     amount: fc.option(digits),
     quote: fc.constantFrom('', '"'),
@@ -137,6 +139,7 @@ t.test('Random rows: stored unchanged; imported again, unchanged', async (t) => 
       const stored = await db
         .selectFrom('portfolio_transaction')
         .select(['description', 'operation_date_hour as operationDateHour'])
+        .select('original_operation_date_tz as originalOperationDateTz')
         .select((one) => one.cast<string>('value_date_day', 'text').as('valueDateDay'))
         .select('amount')
         .where('connection_id', '=', connection.id)

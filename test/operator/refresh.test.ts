@@ -20,7 +20,7 @@ import {
   refreshing,
   startRefresh,
 } from '../support/refreshing.ts'
-import { addApp, addCaller, addConnection } from '../support/rows.ts'
+import { addApp, addCaller, addConnection, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { shortenPauses } from '../support/time.ts'
@@ -101,6 +101,38 @@ t.test('all lists of a line: written, then unchanged; corrected, with every digi
     unchanged: 2,
   })
 })
+
+t.test(
+  'hour that sorts wrongly: rejected with its row, unless the row is stored and unchanged',
+  async (t) => {
+    const connection = await newConnection()
+    await addPortfolioTransactions(db, connection, {
+      transaction_id: uuid(1),
+      portfolio_id: uuid(0),
+      operation_date_day: '2024-02-29',
+      operation_date_hour: '9:05',
+    })
+    const odd = (id: number, hour: string) => portfolioLine(id, `"operationDateHour":"${hour}"`)
+    const portfolio = [odd(1, '9:05'), odd(2, '10:15'), odd(3, '2:58 PM')]
+    const account = [accountLine(1, '"valueDateHour":"9:05"')]
+    const refused = await refresh(
+      line(connection, { portfolio }) +
+        '\n' +
+        line(connection, { portfolio: [odd(2, '10:15')], account }),
+    )
+    t.match(refused.results.map(details), [
+      [
+        'portfolioTransactions: 3: operationDateHour: a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not "2:58 PM"',
+      ],
+      [
+        'accountTransactions: 1: valueDateHour: a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not "9:05"',
+      ],
+    ])
+    t.match(await rowCounts(connection), { portfolio: 1, account: 0 })
+    const passed = await refresh(line(connection, { portfolio: portfolio.slice(0, 2) }))
+    t.match(passed.results, [{ portfolioTransactions: counts(1, 0, 1) }])
+  },
+)
 
 t.test('changes: a copy follows refreshes', async (t) => {
   const { get } = await startService(t, { databaseUrl: url })

@@ -65,6 +65,9 @@ const DECIMALS = [
   '9007199254740993',
 ]
 
+/** The import rejects other hours in new rows. */
+const HOURS = ['09:05', '23:59:59', '00:00:00.123456789']
+
 const fill = <Value>(columns: string, value: Value) =>
   Object.fromEntries(columns.split(' ').map((column) => [column, value]))
 
@@ -75,7 +78,7 @@ const DATES = [
 ]
 
 /**
- * Adds a row for each text above to one list of a connection. The text is in each text column, and a
+ * Adds a row for each text above to one list of a connection. The text is in each text column except hours, and a
  * decimal of up to 38 + 38 digits in each decimal column. Two more rows have null in all columns that allow it.
  */
 export async function addAwkwardRows(
@@ -84,9 +87,9 @@ export async function addAwkwardRows(
   list: 'portfolio' | 'account',
 ): Promise<void> {
   const add = list === 'portfolio' ? addPortfolioTransactions : addAccountTransactions
-  const shortTexts =
-    'currency local_currency operation_date_hour original_operation_date_hour value_date_hour ' +
-    'original_value_date_hour original_operation_date_tz original_value_date_tz'
+  const shortTexts = 'currency local_currency original_operation_date_tz original_value_date_tz'
+  const hours =
+    'operation_date_hour original_operation_date_hour value_date_hour original_value_date_hour'
   const decimals =
     list === 'portfolio'
       ? 'exchange_rate titles amount amount_base_currency commission taxes price'
@@ -95,6 +98,7 @@ export async function addAwkwardRows(
   const rows = TEXTS.map((text, index) => ({
     description: text,
     ...fill(shortTexts, text.slice(0, 100)),
+    ...fill(hours, HOURS[index % HOURS.length]),
     ...fill(decimals, decimal(index)),
     ...DATES[index % DATES.length],
     investment: randomUUID(),

@@ -161,13 +161,25 @@ export interface PortfolioTransaction {
   valueDateDay: string | null
   /** Value date in `originalValueDateTz`. Format: YYYY-MM-DD. */
   originalValueDateDay: string | null
-  /** Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may
+   * have other texts.
+   */
   operationDateHour: string | null
-  /** Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old
+   * rows may have other texts.
+   */
   originalOperationDateHour: string | null
-  /** Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have
+   * other texts.
+   */
   valueDateHour: string | null
-  /** Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows
+   * may have other texts.
+   */
   originalValueDateHour: string | null
   /** Time zone of the original operation fields, usually an IANA name. */
   originalOperationDateTz: string | null
@@ -225,13 +237,25 @@ export interface AccountTransaction {
   valueDateDay: string | null
   /** Value date in `originalValueDateTz`. Format: YYYY-MM-DD. */
   originalValueDateDay: string | null
-  /** Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may
+   * have other texts.
+   */
   operationDateHour: string | null
-  /** Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old
+   * rows may have other texts.
+   */
   originalOperationDateHour: string | null
-  /** Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may have
+   * other texts.
+   */
   valueDateHour: string | null
-  /** Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur. */
+  /**
+   * Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows
+   * may have other texts.
+   */
   originalValueDateHour: string | null
   /** Time zone of the original operation fields, usually an IANA name. */
   originalOperationDateTz: string | null

@@ -8,6 +8,7 @@ import { type CsvRow, readCsv } from './csv.ts'
 import { adviceOnForm, parseJson } from './json.ts'
 import {
   beginLoad,
+  MergeRejected,
   mayRepeat,
   merge,
   mergeSql,
@@ -88,7 +89,9 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
     try {
-      const merged = await merge(query, [{ type, count: progress.rows, sql, values: [] }], options)
+      const { hasOddHour } = parser
+      const list = { type, count: progress.rows, sql, values: [], hasOddHour }
+      const merged = await merge(query, [list], options)
       progress.step = 'Writing'
       await merged?.written
       signal?.throwIfAborted()
@@ -97,6 +100,7 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
       const leftOut = progress.rows > 0 ? parser.leftOut() : []
       return { counts: { read: progress.rows, ...counts }, leftOut }
     } catch (error) {
+      if (error instanceof MergeRejected) throw ofLines(error, starts)
       if (!(await mayRepeat(error, attempt))) throw error
       await client.query('rollback to savepoint staged')
     }
@@ -161,19 +165,30 @@ async function requireValid(
     order by i.line limit ${SHOWN_PROBLEMS}`)
   const total = problems.total + Number(rows[0]?.total ?? 0)
   if (total === 0) return
-  const locate = (line: number) => {
-    const { file = '', before = 0 } = starts.findLast(({ before }) => before < line) ?? {}
-    return { file, line: line - before }
-  }
   const duplicates = rows.map((row) => {
-    const { file, line } = locate(Number(row.first))
+    const { file, line } = locate(Number(row.first), starts)
     const detail = `duplicate of the row on line ${line} of ${file}`
     return { line: Number(row.line), field, detail }
   })
   const first = [...problems.shown, ...duplicates]
     .sort((a, b) => Number(a.line) - Number(b.line))
-    .map((problem) => ({ ...problem, ...locate(Number(problem.line)) }))
+    .map((problem) => ({ ...problem, ...locate(Number(problem.line), starts) }))
   throw new ImportRejected(first, total)
+}
+
+/** Finds the file of a line, and the number of the line in it. */
+function locate(line: number, starts: Start[]) {
+  const { file = '', before = 0 } = starts.findLast(({ before }) => before < line) ?? {}
+  return { file, line: line - before }
+}
+
+/** Names the lines of the rows that the merge has rejected. */
+function ofLines(error: MergeRejected, starts: Start[]): OperatorError {
+  const { problems, total } = error
+  const located = problems.flatMap(({ row, field = '', detail }) =>
+    row === undefined ? [] : [{ ...locate(row, starts), field, detail }],
+  )
+  return located.length > 0 ? new ImportRejected(located, total) : error
 }
 
 /** Returns a writer of rows as CSV with tabs, in which an empty field is null and an empty text has quotes. */

@@ -2,8 +2,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { hasState, SqlState } from '../../postgres/failures.ts'
+import { HOUR_PATTERN } from '../../schemas/formats.ts'
+import { SHOWN_PROBLEMS } from '../errors.ts'
 import { pluralize } from '../output.ts'
-import { type Column, type ListProperty, type RowType, TIME_ABSENT } from './row-types.ts'
+import type { Problem } from './problems.ts'
+import { type Column, type RowType, TIME_ABSENT } from './row-types.ts'
+import { hour } from './rules.ts'
 
 export interface RowCounts {
   inserted: number
@@ -50,6 +54,8 @@ function isDistinct(old: string, value: string, sqlType: string): string {
   if (sqlType !== 'numeric') return isDistinctValue
   return `${isDistinctValue} or scale(${old}) is distinct from scale(${value})`
 }
+
+const isOddHour = (hour: string) => `${hour} !~ '${HOUR_PATTERN}'`
 
 /** 0 for 13 of 25 rows of files, 1 for those between them. */
 const TURN = 'i.line % 25 % 2'
@@ -99,6 +105,8 @@ export function mergeSql(type: RowType, from: string, source: RowSource) {
     isDistinct(`t.${column.name}`, newValue(column, true), column.sqlType),
   )
   const isChanged = `(${differences.join(' or ')})`
+  const hours = type.hours.map(({ path, index }) => `('${path}', i.${names[index]})`)
+  const hasOddHour = type.hours.map(({ index }) => isOddHour(`i.${names[index]}`))
   // NOT IN is a lookup in a hash table. NOT EXISTS can be a loop over both tables, with old statistics.
   const isOther = `t.${key.column} not in (select i.${key.column} from ${from})`
   const range = `and t.effective_day between $${next}::date and $${next + 1}::date`
@@ -113,6 +121,14 @@ export function mergeSql(type: RowType, from: string, source: RowSource) {
     compare: `
       select count(*)::integer as present, (count(*) filter (where ${isChanged}))::integer as updated
       ${presentRows} and exists (select from ${table} where connection_id = $1)`,
+    // Citus joins a table with the input only in the form of presentRows, and must not merge it into the query below.
+    oddHours: `
+      with unchanged as materialized (
+        select i.${key.column} as id ${presentRows} and not ${isChanged} and (${hasOddHour.join(' or ')}))
+      select i.line::integer as row, h.field, h.hour, (count(*) over ())::integer as total
+      from ${from} cross join lateral (values ${hours.join()}) h (field, hour)
+      where ${isOddHour('h.hour')} and i.${key.column} not in (select id from unchanged)
+      order by row, h.field limit ${SHOWN_PROBLEMS}`,
     insert: insertNew,
     insertOthers: `${insertNew} ${isOtherRow}`,
     // Citus supports neither MERGE nor UPDATE from a temporary table.
@@ -154,14 +170,19 @@ export interface ListRows {
   count: number
   sql: ReturnType<typeof mergeSql>
   values: string[]
+  /** True if a row has an hour that only a stored row may have. */
+  hasOddHour: boolean
 }
 
 export class MergeRejected extends OperatorError {
-  readonly place: { list?: ListProperty; field?: string }
+  readonly problems: Problem[]
+  /** Number of all problems, including those not in `problems`. */
+  readonly total: number
 
-  constructor(message: string, place: MergeRejected['place']) {
-    super(message)
-    this.place = place
+  constructor(problems: Problem[], total = problems.length) {
+    super(problems[0]?.detail)
+    this.problems = problems
+    this.total = total
   }
 }
 
@@ -202,10 +223,24 @@ async function compare(query: Query, list: ListRows, replace: Replacement | unde
   return { list, present, inRange: removal.present, counts }
 }
 
+/** A stored row with such an hour passes if it comes unchanged. @throws MergeRejected for the others */
+async function rejectOddHours(query: Query, { type, sql, values }: ListRows) {
+  const found = await query<{ row: number; field: string; hour: string; total: number }>(
+    sql.oddHours,
+    values,
+  )
+  if (found.length === 0) return
+  const problems = found.map(({ row, field, hour: value }) => {
+    return { list: type.list, row, field, detail: hour(value) ?? '' }
+  })
+  throw new MergeRejected(problems, found[0]?.total)
+}
+
 /**
  * Writes rows of lists into a connection, in the caller's transaction. A pipeline needs two round trips.
  * @returns undefined if the connection does not exist; `written`: resolves to the data version after all statements
- * @throws MergeRejected if a replacement without `yes` would remove more than half of the rows in its range
+ * @throws MergeRejected if a replacement without `yes` would remove more than half of the rows in its range, and for
+ *   an hour that sorts wrongly in a row that is new or changes
  */
 export async function merge(
   query: Query,
@@ -217,7 +252,10 @@ export async function merge(
   const marked = query(REFRESHED)
   const connections = query<{ version: string; dataVersion: string }>(DATA_VERSION)
   const comparisons = lists.map((list) => compare(query, list, replace))
-  await settled([marked, connections, ...comparisons])
+  const hours = lists
+    .filter(({ hasOddHour }) => hasOddHour)
+    .map((list) => rejectOddHours(query, list))
+  await settled([marked, connections, ...comparisons, ...hours])
   const [connection] = await connections
   const compared = await Promise.all(comparisons)
   if (connection === undefined) return undefined
@@ -225,12 +263,12 @@ export async function merge(
   if (dryRun) return { counts, written: Promise.resolve(connection.dataVersion) }
   // The input may be truncated.
   for (const { list, inRange, counts } of compared)
-    if (!yes && 2 * counts.removed > inRange)
-      throw new MergeRejected(
+    if (!yes && 2 * counts.removed > inRange) {
+      const detail =
         `The input lacks ${counts.removed} of the ${pluralize(inRange, 'row')} that it replaces; nothing was ` +
-          'imported. --yes removes them, or "yes": true in a refresh.',
-        { list: list.type.list },
-      )
+        'imported. --yes removes them, or "yes": true in a refresh.'
+      throw new MergeRejected([{ list: list.type.list, detail }])
+    }
   let version = BigInt(connection.version)
   const writes: Promise<unknown>[] = []
   const write = (text: string, values: string[]) => {

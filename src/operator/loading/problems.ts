@@ -1,7 +1,7 @@
 import { SHOWN_PROBLEMS } from '../errors.ts'
 import type { ListProperty } from './row-types.ts'
 
-interface Problem {
+export interface Problem {
   /** In an import: number of the line in all files together, from 1. */
   line?: number
   /** In a refresh: list of the line, and number of the row in it, from 1. */

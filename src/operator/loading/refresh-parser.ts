@@ -62,8 +62,10 @@ export function parseRefresh(input: Line): Refresh {
   for (const { type, sql } of lists) {
     const rows = line[type.list]
     if (Array.isArray(rows)) {
-      const valid = parseRows(rows, rowParser(type, problems, refresh.replace))
-      refresh.lists.push({ type, sql, count: rows.length, values: [JSON.stringify(valid)] })
+      const parser = rowParser(type, problems, refresh.replace)
+      const values = [JSON.stringify(parseRows(rows, parser))]
+      const { hasOddHour } = parser
+      refresh.lists.push({ type, sql, count: rows.length, values, hasOddHour })
     } else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)
   }

@@ -114,8 +114,7 @@ async function attempts(line: RefreshLine, database: OperatorDatabase, settings:
     try {
       return await send(line, database.pool, settings)
     } catch (error) {
-      if (error instanceof MergeRejected)
-        return { errors: [{ ...error.place, detail: error.message }] }
+      if (error instanceof MergeRejected) return { errors: error.problems }
       if (database.signal.aborted) return undefined
       if (await mayRepeat(error, attempt)) continue
       if (prepares && hasState(error, SqlState.lostPlan)) {
@@ -171,7 +170,7 @@ async function write(
   ])
   if (merged === undefined) {
     const detail = `the connection ${connection.slice(0, 255)} does not exist`
-    throw new MergeRejected(detail, { field: 'connection' })
+    throw new MergeRejected([{ field: 'connection', detail }])
   }
   const [dataVersion] = await settled([merged.written, inOrder({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])

@@ -2,7 +2,7 @@ import { isObject } from './json.ts'
 import type { Replacement } from './merge.ts'
 import type { Problems } from './problems.ts'
 import type { Field, Fields, RowType } from './row-types.ts'
-import { NUMBER, suggestion, visible } from './rules.ts'
+import { hour, NUMBER, suggestion, visible } from './rules.ts'
 
 /** Values of the columns of a row, as PostgreSQL reads them. */
 export type Row = (string | null)[]
@@ -27,9 +27,10 @@ export type RowParser = ReturnType<typeof rowParser>
 
 /** Parses the rows of a type, and reports all their problems. @param range effective dates that rows may have */
 export function rowParser(type: RowType, problems: Problems, { from, to }: Replacement = {}) {
-  const { fields, columns, noun, dates } = type
+  const { fields, columns, noun, dates, hours } = type
   /** By the column of a field: true if any row had the field, null included. */
   const present: boolean[] = []
+  let hasOddHour = false
 
   function parseMembers(members: Fields, object: Record<string, unknown>, row: Row, prefix = '') {
     let found = 0
@@ -68,6 +69,7 @@ export function rowParser(type: RowType, problems: Problems, { from, to }: Repla
     if (dates.length > 0 && date === undefined)
       problems.add(`${dates.map(({ path }) => path).join(' or ')} must have a value`)
     if (problems.total > before) return undefined
+    hasOddHour ||= hours.some(({ index }) => row[index] !== null && hour(row[index]) !== undefined)
     const day = date && row[date.index]
     if (!day || ((!from || day >= from) && (!to || day <= to))) return row
     return problems.add(
@@ -81,5 +83,14 @@ export function rowParser(type: RowType, problems: Problems, { from, to }: Repla
       .filter(({ absent, index }) => absent === null && !present[index])
       .map(({ path }) => path)
 
-  return { type, problems, parse, leftOut }
+  return {
+    type,
+    problems,
+    parse,
+    leftOut,
+    /** True if any row so far has an hour that only a stored row may have. */
+    get hasOddHour() {
+      return hasOddHour
+    },
+  }
 }

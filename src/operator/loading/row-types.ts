@@ -1,5 +1,5 @@
 import { type TObject, type TSchema, Type } from '@sinclair/typebox'
-import { columnOf, isNullable, resolved } from '../../schemas/fields.ts'
+import { columnOf, isHourField, isNullable, resolved } from '../../schemas/fields.ts'
 import { type List, NOW } from '../../schemas/list.ts'
 import { lists } from '../../schemas/lists.ts'
 import { formatOf, groupOf, type Rule } from './rules.ts'
@@ -66,10 +66,12 @@ export interface RowType {
   key: { field: string; column: string; index: number }
   /** Dates of which one must have a value; the first one with a value is the effective date. Empty: no dates. */
   dates: Field[]
+  /** Hours: new and changed rows must have them in a form that sorts. */
+  hours: Field[]
 }
 
 function define(definition: List): RowType {
-  const { name, table, id, hasChanges, dates } = definition
+  const { name, table, id, item, hasChanges, dates } = definition
   const columns: Column[] = []
   const fields = fieldsOf(writtenFields(definition), columns)
   const fieldOf = (name: string) => fields.get(name) as Field
@@ -82,6 +84,9 @@ function define(definition: List): RowType {
     hasChangeNumbers: hasChanges,
     key: { field: id, column: columnOf(id), index: fieldOf(id).index },
     dates: dates.map(fieldOf),
+    hours: Object.keys(item.properties)
+      .filter((name) => isHourField(item.properties[name] as TSchema))
+      .map(fieldOf),
   }
 }
 

@@ -1,7 +1,7 @@
 import type { TSchema } from '@sinclair/typebox'
 import { closestMatch } from 'leven'
 import { DECIMAL_FRACTION_DIGITS, DECIMAL_INTEGER_DIGITS } from '../../schemas/fields.ts'
-import { isDay, isUuid } from '../../schemas/formats.ts'
+import { isDay, isHour, isUuid } from '../../schemas/formats.ts'
 import { escaped } from '../output.ts'
 
 /** Begins a decimal that was a JSON number. A text of the input that begins with this character gets a second one. */
@@ -41,6 +41,12 @@ const expecting =
 const uuid = expecting('a UUID is expected', isUuid)
 
 const day = expecting('an existing day is expected, as YYYY-MM-DD', isDay)
+
+/** Not part of a format: a row that is stored with another hour may come again. */
+export const hour = expecting(
+  'a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40',
+  isHour,
+)
 
 // PostgreSQL reads at most 128 characters.
 const TIME = '(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,99})?'

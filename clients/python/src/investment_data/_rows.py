@@ -164,13 +164,21 @@ class PortfolioTransaction(TypedDict):
     originalValueDateDay: Optional[str]
     """Value date in `originalValueDateTz`. Format: YYYY-MM-DD."""
     operationDateHour: Optional[str]
-    """Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows
+    may have other texts.
+    """
     originalOperationDateHour: Optional[str]
-    """Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old
+    rows may have other texts.
+    """
     valueDateHour: Optional[str]
-    """Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may
+    have other texts.
+    """
     originalValueDateHour: Optional[str]
-    """Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old
+    rows may have other texts.
+    """
     originalOperationDateTz: Optional[str]
     """Time zone of the original operation fields, usually an IANA name."""
     originalValueDateTz: Optional[str]
@@ -224,13 +232,21 @@ class AccountTransaction(TypedDict):
     originalValueDateDay: Optional[str]
     """Value date in `originalValueDateTz`. Format: YYYY-MM-DD."""
     operationDateHour: Optional[str]
-    """Time of day on `operationDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `operationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows
+    may have other texts.
+    """
     originalOperationDateHour: Optional[str]
-    """Time of day on `originalOperationDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `originalOperationDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old
+    rows may have other texts.
+    """
     valueDateHour: Optional[str]
-    """Time of day on `valueDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `valueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old rows may
+    have other texts.
+    """
     originalValueDateHour: Optional[str]
-    """Time of day on `originalValueDateDay`, usually HH:mm:ss. Other notations may occur."""
+    """Time of day on `originalValueDateDay`: HH:mm or HH:mm:ss, with a fraction or without. Old
+    rows may have other texts.
+    """
     originalOperationDateTz: Optional[str]
     """Time zone of the original operation fields, usually an IANA name."""
     originalValueDateTz: Optional[str]
