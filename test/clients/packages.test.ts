@@ -51,7 +51,7 @@ import { DatabaseSync } from 'node:sqlite'
 import Database from 'better-sqlite3'
 import {
   type CopyResult, type CopyStore, type Decimal, type Gap, InvestmentData, type OnChanges, type PositionCheck,
-  type PositionEffect, positionEffect, checkPositions, chronological, ProblemError, type RowChanges, SqliteStore,
+  type PositionEffect, positionEffect, checkPositions, chronological, positions, ProblemError, type RowChanges, SqliteStore,
 } from '@investment-data/client'
 
 const api = new InvestmentData({ baseUrl: 'https://data.example.com', token: 'a' }).connection('b')
@@ -76,6 +76,15 @@ const onChanges: OnChanges = (changes: RowChanges) => {
   if (changes.list === 'transfer_orders') for (const row of changes.upserts) console.log(row.isin)
 }
 const { orders }: { orders: CopyResult } = await api.syncTransactions(store, { onChanges })
+const bound = new SqliteStore(new DatabaseSync(':memory:'), 'd')
+await api.syncTransactions(bound, {
+  onChanges: (changes) => {
+    if (changes.list === 'transfer_orders') for (const row of changes.upserts) console.log(row.isin)
+    const shares: (Decimal | null)[] = positions(changes.store).map((position) => position.shares)
+    const at: Date | null = changes.store.refreshedAt()
+    console.log(shares, at)
+  },
+})
 const counts: number = orders.inserted + orders.updated + orders.removed
 for (const { isin } of store.transferOrders()) console.log(isin)
 for (const { amount } of chronological(store.accountTransactions({ to: '2025-12-31' }))) console.log(amount)
@@ -95,7 +104,7 @@ from typing import List, Optional
 
 from investment_data import (
     AsyncInvestmentData, Complete, CopyResult, CopyStore, Gap, InvestmentData, OnChanges, PositionCheck,
-    PositionEffect, RowChanges, SqliteStore, check_positions, chronological, position_effect,
+    PositionEffect, RowChanges, SqliteStore, check_positions, chronological, position_effect, positions,
 )
 
 def on_changes(changes: RowChanges) -> None:
@@ -106,6 +115,7 @@ def on_changes(changes: RowChanges) -> None:
             print(price)
     elif changes.list == "transfer_orders":
         print([row["isin"] for row in changes.upserts])
+    print([position.shares for position in positions(changes.store)])
 
 def synchronous() -> None:
     api = InvestmentData("https://data.example.com", "a").connection("b")

@@ -41,6 +41,21 @@ with InvestmentData(URL, TOKEN, page_size=2) as api, ThreadPoolExecutor(4) as th
   t.ok(proxy.connections <= 4, `${proxy.connections} connections`)
 })
 
+t.test('a synchronization without changes: at most 6 statements of SQLite', async (t) => {
+  const program = `
+import sqlite3
+db = sqlite3.connect(":memory:")
+store = SqliteStore(db, "mine", history=True)
+connection = InvestmentData(URL, TOKEN).connection(CONNECTION)
+connection.sync_transactions(store)
+statements = []
+db.set_trace_callback(statements.append)
+connection.sync_transactions(store)
+print(1 < len(statements) <= 6 or statements)
+`
+  t.equal(await python(service.url, program), 'True\n')
+})
+
 t.test('a forked process does not share a connection', async (t) => {
   const proxy = await forward(t)
   const printed = await python(

@@ -143,6 +143,27 @@ for (const [name, open] of Object.entries(DATABASES))
     t.equal(store.count('portfolio_transactions', 'current'), 0)
   })
 
+t.test('a synchronization without changes: at most 6 statements', async (t) => {
+  const db = new DatabaseSync(':memory:')
+  const statements: string[] = []
+  const counting: SqliteDatabase = {
+    exec: (sql) => {
+      statements.push(sql)
+      return db.exec(sql)
+    },
+    prepare: (sql) => {
+      statements.push(sql)
+      return db.prepare(sql)
+    },
+  }
+  const store = new SqliteStore(counting, 'mine', { history: true })
+  await connection.syncTransactions(store)
+  statements.length = 0
+  const { portfolio } = await connection.syncTransactions(store)
+  t.equal(portfolio.totalItems, 5)
+  t.ok(statements.length > 1 && statements.length <= 6, statements.join('\n'))
+})
+
 t.test('an open transaction of the app: one sentence, and the transaction stays', async (t) => {
   const db = new DatabaseSync(':memory:')
   const store = new SqliteStore(db, 'mine')

@@ -1,9 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { DatabaseSync } from 'node:sqlite'
-import pg from 'pg'
 import t, { type Test } from 'tap'
+import { callerWithRows as addRows, changeRows } from '../support/clients/copied-rows.ts'
+import { countStatements } from '../support/clients/count-statements.ts'
 import {
   type Database,
   type Driver,
@@ -12,12 +12,13 @@ import {
   startStoreDrivers,
 } from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
+import { newSchema, openPlace, openSchema, type Place, quoted } from '../support/clients/places.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { sorted } from '../support/clients/sqlite-copies.ts'
 import { createDatabase } from '../support/database.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { runs } from '../support/random.ts'
-import { addCaller, addTransferOrders, type Caller, listNames, lists } from '../support/rows.ts'
+import { type Caller, listNames, lists } from '../support/rows.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
 
@@ -37,80 +38,11 @@ const drivers = {
   PostgreSQL: startStoreDrivers(t, 'PostgreSQL', PYTHON),
 }
 const { url: copies } = await createDatabase(t)
-
-/** A new place for copies: a file of SQLite, or a schema of PostgreSQL. */
-interface Place {
-  file: string
-  /** Runs a statement. */
-  query(sql: string): Promise<Record<string, unknown>[]>
-}
-
-const DATABASES: Record<Database, (t: Test) => Promise<Place>> = {
-  SQLite: async (t) => {
-    const file = join(t.testdir({}), `${randomBytes(6).toString('hex')}.db`)
-    const query = async (sql: string) => {
-      const sqlite = new DatabaseSync(file)
-      try {
-        return sqlite.prepare(sql).all()
-      } finally {
-        sqlite.close()
-      }
-    }
-    return { file, query }
-  },
-  PostgreSQL: (t) => openSchema(t, newSchema()),
-}
-
-/** The name of a new schema, which must be quoted in SQL. */
-const newSchema = () => `Copy"${randomBytes(6).toString('hex')}`
-const quoted = (name: string) => `"${name.replaceAll('"', '""')}"`
-
-/** Makes a schema, and opens it as the first one of the `search_path`. */
-async function openSchema(t: Test, schema: string, ...others: string[]): Promise<Place> {
-  const url = new URL(copies)
-  const path = [schema, ...others].map(quoted).join(',')
-  url.searchParams.set('options', `-csearch_path=${path}`)
-  const client = new pg.Client({ connectionString: url.href })
-  await client.connect()
-  t.teardown(() => client.end())
-  await client.query(`create schema ${quoted(schema)}`)
-  const query = async (sql: string) => (await client.query(sql)).rows
-  return { file: url.href, query }
-}
+const callerWithRows = (count: number) => addRows(service, count)
+const change = (caller: Caller) => changeRows(service, caller)
 
 /** Rounds of two programs at once. A round in PostgreSQL takes longer. */
 const ROUNDS: Record<Database, number> = { SQLite: runs(20), PostgreSQL: runs(10) }
-
-async function callerWithRows(count: number): Promise<Caller> {
-  const caller = await addCaller(db)
-  const rows = Array.from({ length: count }, (_, index) => ({
-    amount: `${index}.10`,
-    description: 'ñ "€" \\ 🗾',
-  }))
-  for (const list of listNames) await lists[list].add(db, caller.connection, ...rows)
-  await addTransferOrders(db, caller.connection, { titles: '0.10', total: true })
-  return caller
-}
-
-/** Adds, changes and removes a row of each list. */
-async function change(caller: Caller): Promise<void> {
-  for (const list of listNames) {
-    const { table, idColumn } = lists[list]
-    const amount = `${'9'.repeat(38)}.${'0'.repeat(37)}1`
-    const added = [{ amount }, {}, {}]
-    const [first = '', second = ''] = await lists[list].add(db, caller.connection, ...added)
-    const id = idColumn as never
-    await db
-      .updateTable(table)
-      .set({ amount: '-5.00' })
-      .where(id, '=', first as never)
-      .execute()
-    await db
-      .deleteFrom(table)
-      .where(id, '=', second as never)
-      .execute()
-  }
-}
 
 /** The typed readers of the store return what the service returns, in its order. */
 async function compare(t: Test, client: Driver, caller: Caller, { file }: Place) {
@@ -132,7 +64,7 @@ const byName = (rows: Record<string, unknown>[]) =>
   rows.map((row) => Object.fromEntries(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
 
 for (const database of ['SQLite', 'PostgreSQL'] as const) {
-  const open = DATABASES[database]
+  const open = (t: Test) => openPlace(t, database, copies)
   t.test(`${database}: all clients in turn keep one copy`, async (t) => {
     const caller = await callerWithRows(20)
     const place = await open(t)
@@ -286,10 +218,36 @@ for (const database of ['SQLite', 'PostgreSQL'] as const) {
 }
 
 for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
+  t.test(`${language}, PostgreSQL: without changes, at most 6 statements`, async (t) => {
+    const caller = await callerWithRows(3)
+    const place = await openPlace(t, 'PostgreSQL', copies)
+    const access = accessOf(service, caller)
+    await client.copy(access, place.file, 'mine', { history: true })
+    const counted = await countStatements(t, place.file)
+    const { told } = await client.copy(access, counted.url, 'mine', { history: true })
+    t.same(told, [])
+    // The driver also reads the time of the copy.
+    t.ok(counted.statements > 1 && counted.statements - 1 <= 6, `${counted.statements - 1}`)
+  })
+
+  t.test(`${language}, PostgreSQL: a connection in LATIN1 keeps each character`, async (t) => {
+    const caller = await callerWithRows(3)
+    const place = await openPlace(t, 'PostgreSQL', copies)
+    const latin1 = new URL(place.file)
+    latin1.searchParams.set('client_encoding', 'LATIN1')
+    const access = accessOf(service, caller)
+    for (let step = 0; step < 2; step += 1) {
+      await client.copy(access, latin1.href, 'mine', { history: true, app: 'tables' })
+      await compare(t, client, caller, { ...place, file: latin1.href })
+      await compare(t, client, caller, place)
+      await change(caller)
+    }
+  })
+
   t.test(`${language}, PostgreSQL: columns are numeric, and sums in SQL are exact`, async (t) => {
     const caller = await callerWithRows(3)
     await change(caller)
-    const place = await DATABASES.PostgreSQL(t)
+    const place = await openPlace(t, 'PostgreSQL', copies)
     await client.copy(accessOf(service, caller), place.file, 'mine')
     const [types] = await place.query(`select pg_typeof(sum(amount))::text as sum,
       pg_typeof(max(operation_date_day))::text as day, sum(amount)::text as total
@@ -303,7 +261,7 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
     `${language}, PostgreSQL: the views show only rows that their reader may see`,
     async (t) => {
       const schema = newSchema()
-      const place = await openSchema(t, schema)
+      const place = await openSchema(t, copies, schema)
       const reader = `anon_${randomBytes(6).toString('hex')}`
       // A hosted database may give each new table to a role of the public.
       await place.query(`create role ${reader}`)
@@ -335,7 +293,7 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
 
   t.test(`${language}, PostgreSQL: a connection that is lost, and a full disk`, async (t) => {
     const caller = await callerWithRows(4)
-    const place = await DATABASES.PostgreSQL(t)
+    const place = await openPlace(t, 'PostgreSQL', copies)
     const access = accessOf(service, caller)
     await client.copy(access, place.file, 'mine', { history: true })
     const before = sorted(byName(await client.read(place.file, 'mine', 'account')))
@@ -365,7 +323,7 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
 
   t.test(`${language}, PostgreSQL: an own table of the app is refused, and stays`, async (t) => {
     const caller = await callerWithRows(1)
-    const place = await DATABASES.PostgreSQL(t)
+    const place = await openPlace(t, 'PostgreSQL', copies)
     await place.query(`create view portfolio_transactions as select 'mine' as text`)
     const failed = client.copy(accessOf(service, caller), place.file, 'mine')
     t.match(await failureOf(failed), {
@@ -380,9 +338,12 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
     `${language}, PostgreSQL: two apps in one database, each with a schema of its own`,
     async (t) => {
       const [shared, own] = [newSchema(), newSchema()]
-      const first = { caller: await callerWithRows(2), place: await openSchema(t, shared) }
+      const first = { caller: await callerWithRows(2), place: await openSchema(t, copies, shared) }
       // The tables of the first app are on the path of the second one, as those in `public` are.
-      const second = { caller: await callerWithRows(5), place: await openSchema(t, own, shared) }
+      const second = {
+        caller: await callerWithRows(5),
+        place: await openSchema(t, copies, own, shared),
+      }
       for (const { caller, place } of [first, second, first, second]) {
         await client.copy(accessOf(service, caller), place.file, 'mine', { history: true })
         await change(caller)
@@ -402,7 +363,7 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
     `${language}, PostgreSQL: views and tables of the app go on after a 410 and a deletion`,
     async (t) => {
       const caller = await callerWithRows(6)
-      const place = await DATABASES.PostgreSQL(t)
+      const place = await openPlace(t, 'PostgreSQL', copies)
       const access = { ...accessOf(service, caller), pageSize: 4 }
       await client.copy(access, place.file, 'mine')
       await place.query(`create view per_type as
@@ -439,7 +400,7 @@ for (const [language, { path, file }] of Object.entries(READMES)) {
   if (!(language in drivers.PostgreSQL)) continue
   t.test(`${language}: the program of README.md that keeps a copy in PostgreSQL`, async (t) => {
     const seeded = await startSeededService(t)
-    const place = await DATABASES.PostgreSQL(t)
+    const place = await openPlace(t, 'PostgreSQL', copies)
     const readme = await readFile(join(ROOT, path), 'utf8')
     const [, source = ''] =
       new RegExp(`^\`\`\`\\w+\n((?://|#) ${file}\n.*?)^\`\`\``, 'ms').exec(readme) ?? []

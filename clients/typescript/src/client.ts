@@ -1,4 +1,5 @@
 import type { Call } from './call.ts'
+import { CallEnd } from './call-end.ts'
 import {
   type ChangesPage,
   type CopyStore,
@@ -39,12 +40,13 @@ export interface ListOptions extends RangeOptions {
   limit?: number | undefined
 }
 
-export interface SyncTransactionsOptions<Client = void> extends CallOptions {
+export interface SyncTransactionsOptions<Client = void, Bound = unknown> extends CallOptions {
   /**
    * Called with the changes of each list, inside the transaction that writes them. Rows that you write to
-   * the same database are part of it. If the copy replaces another one, there may be several calls.
+   * the same database are part of it. `store` of the changes reads the copy as it is after them. If the copy replaces
+   * another one, there may be several calls.
    */
-  onChanges?: OnChanges<Client> | undefined
+  onChanges?: OnChanges<Client, Bound> | undefined
 }
 
 /** What the response says of all rows. Both are null before the first row. */
@@ -180,21 +182,26 @@ class Connection {
    * same time for one copy share a synchronization, or run one after the other.
    * @throws CopyError if the copy has another number of rows than the list, or another process writes it
    */
-  async syncTransactions<Client = void>(
-    store: CopyStore<Client>,
-    options: SyncTransactionsOptions<Client> = {},
+  async syncTransactions<Client = void, Bound = unknown>(
+    store: CopyStore<Client, Bound>,
+    options: SyncTransactionsOptions<Client, Bound> = {},
   ): Promise<SyncedCopies> {
     const onChanges = functionOf('onChanges', options.onChanges)
-    const call = { http: this.#http, token: this.#token, onChanges, signal: options.signal }
-    return oneSync(store, call, () => this.#syncStore(store, options))
+    const shared = { http: this.#http, token: this.#token, onChanges, signal: options.signal }
+    const call = this.#call('', options)
+    const end = new CallEnd(call)
+    const run = () => this.#syncStore(new CopySync(store, options.onChanges, end), call)
+    try {
+      return await oneSync(store, shared, end, run)
+    } finally {
+      end.close()
+    }
   }
 
-  async #syncStore<Client>(
-    store: CopyStore<Client>,
-    options: SyncTransactionsOptions<Client>,
+  async #syncStore<Client, Bound>(
+    sync: CopySync<Client, Bound>,
+    call: Call,
   ): Promise<SyncedCopies> {
-    const call = this.#call('', options)
-    const sync = new CopySync(store, options.onChanges)
     const portfolio = await sync.changes('portfolio_transactions', (cursor) =>
       this.#changes<PortfolioTransaction>({ ...call, list: PORTFOLIO }, cursor),
     )

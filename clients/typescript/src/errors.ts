@@ -132,11 +132,17 @@ export class TransportError extends InvestmentDataError {
  * - `conflict` with another process, which has changed the copy or locks the database: synchronize again.
  * - `count_differs`: the copy has another number of rows than the list.
  * - `name_taken`: the database has tables or views of the app with the names of the store. Set a prefix.
- * - `transaction_open`: the app has begun a transaction on the database. End it first.
+ * - `transaction_open`: the app has begun a transaction on the database. End it first. Or a store writes inside `onChanges`.
+ * - `transaction_ended`: the `store` of `onChanges` is used after its transaction.
  */
 export class CopyError extends InvestmentDataError {
   override readonly name = 'CopyError'
-  override readonly code: 'count_differs' | 'conflict' | 'name_taken' | 'transaction_open'
+  override readonly code:
+    | 'count_differs'
+    | 'conflict'
+    | 'name_taken'
+    | 'transaction_open'
+    | 'transaction_ended'
 
   constructor(code: CopyError['code'], message: string) {
     super(message)

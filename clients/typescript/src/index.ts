@@ -20,6 +20,7 @@ export type {
   CopyResult,
   CopyState,
   CopyStore,
+  KnownCopy,
   ListName,
   OnChanges,
   RowChanges,
@@ -51,8 +52,10 @@ export {
   positions,
 } from './positions.ts'
 export {
+  type PostgresBound,
   type PostgresClient,
   type PostgresPool,
+  type PostgresReader,
   PostgresStore,
   type PostgresStoreOptions,
 } from './postgres-store.ts'
@@ -67,7 +70,9 @@ export type {
 } from './rows.ts'
 export {
   type DeleteOptions,
+  type SqliteBound,
   type SqliteDatabase,
+  type SqliteReader,
   SqliteStore,
   type SqliteStoreOptions,
 } from './sqlite-store.ts'

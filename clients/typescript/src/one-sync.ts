@@ -1,4 +1,7 @@
+import type { CallEnd } from './call-end.ts'
 import type { CopyStore, SyncedCopies } from './copy.ts'
+import { CopyError } from './errors.ts'
+import { transactionOf } from './transaction.ts'
 
 /** What a call of syncTransactions() asks for. Equal calls share one synchronization. */
 export interface SyncCall {
@@ -20,25 +23,40 @@ const running = new Map<object, Map<string, RunningSync>>()
 /**
  * Runs one synchronization of a copy at a time in this process. An equal call shares the result of the one that
  * runs. Another call waits for it, so that both do not write the same copy.
+ * @throws CopyError `transaction_open` inside onChanges: a call that waits for itself would never end
  */
-export function oneSync<Client>(
-  store: CopyStore<Client>,
+export function oneSync<Client, Bound>(
+  store: CopyStore<Client, Bound>,
   call: SyncCall,
+  end: CallEnd,
   run: () => Promise<SyncedCopies>,
 ): Promise<SyncedCopies> {
   const [database, name] = store.key ?? [store, '']
+  if (transactionOf(database) !== undefined)
+    throw new CopyError('transaction_open', 'onChanges cannot synchronize its own database')
   const ofDatabase = running.get(database) ?? new Map<string, RunningSync>()
   const last = ofDatabase.get(name)
   if (last !== undefined && isEqual(last.call, call)) return last.result
-  const sync = { call, result: last === undefined ? run() : last.result.then(run, run) }
+  const sync = { call, result: last === undefined ? run() : after(last.result, end, run) }
   ofDatabase.set(name, sync)
   running.set(database, ofDatabase)
-  const end = () => {
+  const forget = () => {
     if (ofDatabase.get(name) === sync) ofDatabase.delete(name)
     if (ofDatabase.size === 0) running.delete(database)
   }
-  sync.result.then(end, end)
+  sync.result.then(forget, forget)
   return sync.result
+}
+
+/** Runs a call after another one, unless its time is over before. */
+async function after(
+  last: Promise<unknown>,
+  end: CallEnd,
+  run: () => Promise<SyncedCopies>,
+): Promise<SyncedCopies> {
+  const ignore = () => {}
+  await end.until(last.then(ignore, ignore))
+  return run()
 }
 
 /** A signal ends one call alone, so a call with a signal shares nothing. */

@@ -191,9 +191,8 @@ export function positions(
   const rows = store.portfolioTransactions()
   const orders = store.transferOrders()
   if (!isAsync(rows) && !isAsync(orders)) return positionsOf(rows, orders, day)
-  return Promise.all([collect(rows), collect(orders)]).then(([rows, orders]) =>
-    positionsOf(rows, orders, day),
-  )
+  // One after the other, because both may be queries of one client.
+  return collect(rows).then(async (rows) => positionsOf(rows, await collect(orders), day))
 }
 
 function isAsync<Row>(rows: Iterable<Row> | AsyncIterable<Row>): rows is AsyncIterable<Row> {

@@ -36,6 +36,11 @@ export function rowChangesOf(list: ListName, changes: Change[]): RowChanges {
   return { list, upserts, removed, previous } as RowChanges
 }
 
+/** Adds the store of the transaction. It is not enumerable, so that an app may copy and send changes as before. */
+export function withStore<Store>(changes: RowChanges, store: Store): RowChanges & { store: Store } {
+  return Object.defineProperty(changes, 'store', { value: store }) as RowChanges & { store: Store }
+}
+
 /** Returns the last state of each row of a page; null for a removed row. */
 export function latestOf(
   upserts: { id: string; row: object }[],

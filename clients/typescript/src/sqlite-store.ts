@@ -5,6 +5,7 @@ import {
   type CopyState,
   type CopyStore,
   ID_FIELDS,
+  type KnownCopy,
   type ListName,
   type ListRows,
   type OnChanges,
@@ -12,7 +13,14 @@ import {
 import { CopyError, nameTaken } from './errors.ts'
 import { dayOf } from './options.ts'
 import { oldestRefresh } from './refresh-time.ts'
-import { addCounts, type Change, countsOf, latestOf, rowChangesOf } from './row-changes.ts'
+import {
+  addCounts,
+  type Change,
+  countsOf,
+  latestOf,
+  rowChangesOf,
+  withStore,
+} from './row-changes.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 import {
   allNames,
@@ -23,6 +31,7 @@ import {
   type StoreNames,
   schemaOf,
 } from './sqlite-schema.ts'
+import { expectOpen, type StoreTransaction } from './transaction.ts'
 
 type Value = string | number | bigint | null
 
@@ -57,6 +66,19 @@ interface Days {
   to?: string | undefined
 }
 
+/** `store` of `onChanges`: the copy after the changes, inside the transaction that writes them. */
+export interface SqliteReader {
+  portfolioTransactions(days?: Days): IterableIterator<PortfolioTransaction>
+  accountTransactions(days?: Days): IterableIterator<AccountTransaction>
+  transferOrders(): IterableIterator<AssetsTransferOrder>
+  refreshedAt(): Date | null
+}
+
+/** What a SqliteStore adds to the changes. */
+export interface SqliteBound {
+  readonly store: SqliteReader
+}
+
 interface Copy {
   id: number | bigint
   cursor: string
@@ -75,7 +97,7 @@ const DAY = `coalesce(json_extract(row, '$.operationDateDay'), json_extract(row,
  * have the complete copies: `connection`, and one column for each field, with decimals as text. It waits
  * up to 5 s for another process, unless the database has a time of its own.
  */
-export class SqliteStore implements CopyStore {
+export class SqliteStore implements CopyStore<void, SqliteBound>, SqliteReader {
   readonly #db: SqliteDatabase
   readonly #connection: string
   readonly #history: boolean
@@ -115,14 +137,24 @@ export class SqliteStore implements CopyStore {
   }
 
   state(list: ListName): CopyState | null {
-    const { version, totalItems, refreshedAt } = this.#find(list, 'current') ?? {}
-    if (version === undefined || totalItems == null) return null
-    return { version, totalItems, refreshedAt: refreshedAt ? new Date(refreshedAt) : null }
+    return stateOf(this.#find(list, 'current'))
   }
 
-  apply(changes: CopyChanges, onChanges?: OnChanges): CopyCounts {
+  knownCopies(): KnownCopy[] {
+    const { copy, row } = this.#names
+    const sql = `select list, copy, cursor, version, total_items, refreshed_at,
+        (select count(*) from ${row} where copy_id = c.id)
+      from ${copy} c where connection = ?`
+    return this.#all(sql, this.#connection).map(([list, name, ...values]) => {
+      const copy = copyOf([null, ...values])
+      const count = Number(values.at(-1))
+      return { list, copy: name, cursor: copy.cursor, state: stateOf(copy), count } as KnownCopy
+    })
+  }
+
+  apply(changes: CopyChanges, onChanges?: OnChanges<void, SqliteBound>): CopyCounts {
     const { list, copy, since, cursor, upserts, removed, state } = changes
-    return this.#transaction(() => {
+    return this.#transaction((transaction) => {
       this.#expect(list, copy, since)
       this.#run(
         `insert into ${this.#names.copy} (connection, list, copy, cursor, version, total_items, refreshed_at)
@@ -138,8 +170,9 @@ export class SqliteStore implements CopyStore {
         state?.totalItems ?? null,
         state?.refreshedAt?.toISOString() ?? null,
       )
-      const id = this.#find(list, copy)?.id ?? null
       const latest = latestOf(upserts, removed)
+      if (latest.size === 0) return countsOf([])
+      const id = this.#find(list, copy)?.id ?? null
       if (copy === 'next') {
         // Nobody reads it yet, so what it had before is not needed. SQLite inserts faster in the order of the key.
         this.#writeRows(
@@ -153,35 +186,37 @@ export class SqliteStore implements CopyStore {
         id,
         done.map((change) => [change.id, change.after]),
       )
-      return this.#report(list, cursor, done, this.#history, onChanges)
+      const change = { list, cursor, keep: this.#history }
+      return this.#report(change, done, transaction, onChanges)
     })
   }
 
   count(list: ListName, copy: CopyName): number {
-    const sql = `select count(*) from ${this.#names.row} where copy_id = ?`
-    const [[count] = []] = this.#all(sql, this.#find(list, copy)?.id ?? null)
-    return Number(count)
+    return this.#count(this.#find(list, copy)?.id ?? null)
   }
 
-  swap(list: ListName, cursor: string, onChanges?: OnChanges): CopyCounts {
-    return this.#transaction(() => {
+  swap(list: ListName, cursor: string, onChanges?: OnChanges<void, SqliteBound>): CopyCounts {
+    return this.#transaction((transaction) => {
       this.#expect(list, 'next', cursor)
+      const next = this.#find(list, 'next')?.id ?? null
+      const before = this.#find(list, 'current')?.id ?? null
+      // The app reads the new copy while it hears what differs from the old one.
+      if (before !== null) this.#rename(before, 'before')
+      this.#rename(next, 'current')
       const counts = { inserted: 0, updated: 0, removed: 0 }
-      const isFirst = this.#find(list, 'current') === undefined
-      if (isFirst && onChanges === undefined) counts.inserted = this.count(list, 'next')
+      const isFirst = before === null
+      const change = { list, cursor, keep: this.#history && !isFirst }
+      if (isFirst && onChanges === undefined) counts.inserted = this.#count(next)
       else
-        for (const block of this.#differences(list))
-          addCounts(counts, this.#report(list, cursor, block, this.#history && !isFirst, onChanges))
-      this.#delete(list, 'current')
-      const { copy } = this.#names
-      const sql = `update ${copy} set copy = ? where connection = ? and list = ? and copy = ?`
-      this.#run(sql, 'current', this.#connection, list, 'next')
+        for (const block of this.#differences(next, before))
+          addCounts(counts, this.#report(change, block, transaction, onChanges))
+      this.#delete(before)
       return counts
     })
   }
 
   discard(list: ListName): void {
-    this.#transaction(() => this.#delete(list, 'next'))
+    this.#transaction(() => this.#delete(this.#find(list, 'next')?.id ?? null))
   }
 
   /**
@@ -213,13 +248,32 @@ export class SqliteStore implements CopyStore {
   delete(options: DeleteOptions = {}): void {
     this.#transaction(() => {
       for (const list of Object.keys(ID_FIELDS) as ListName[])
-        for (const copy of ['current', 'next'] as const) this.#delete(list, copy)
+        for (const copy of ['current', 'next'] as const)
+          this.#delete(this.#find(list, copy)?.id ?? null)
       if (options.history === true)
         this.#run(`delete from ${this.#names.history} where connection = ?`, this.#connection)
     })
   }
 
-  *#rows<List extends ListName>(list: List, { from, to }: Days): Generator<ListRows[List], void> {
+  /** Returns what onChanges reads with. */
+  #readerOf(transaction: StoreTransaction): SqliteReader {
+    return {
+      portfolioTransactions: (days = {}) => this.#rows('portfolio_transactions', days, transaction),
+      accountTransactions: (days = {}) => this.#rows('account_transactions', days, transaction),
+      transferOrders: () => this.#rows('transfer_orders', {}, transaction),
+      refreshedAt: () => {
+        expectOpen(transaction)
+        return this.refreshedAt()
+      },
+    }
+  }
+
+  *#rows<List extends ListName>(
+    list: List,
+    { from, to }: Days,
+    transaction?: StoreTransaction,
+  ): Generator<ListRows[List], void> {
+    if (transaction !== undefined) expectOpen(transaction)
     const sql = `select row from ${this.#names.row} where copy_id = ?
         and (? is null or ${DAY} >= ?) and (? is null or ${DAY} <= ?)
       order by ${DAY} desc, json_extract(row, '$.operationDateHour') desc, id desc`
@@ -251,10 +305,15 @@ export class SqliteStore implements CopyStore {
     }
   }
 
-  /** Compares the next copy with the current one. */
-  *#differences(list: ListName): Generator<Change[], void> {
-    const next = this.#find(list, 'next')?.id ?? null
-    const current = this.#find(list, 'current')?.id ?? null
+  /** Counts the rows of a copy. */
+  #count(copyId: Copy['id'] | null): number {
+    const sql = `select count(*) from ${this.#names.row} where copy_id = ?`
+    const [[count] = []] = this.#all(sql, copyId)
+    return Number(count)
+  }
+
+  /** Compares a copy with the one that it replaces. */
+  *#differences(next: Copy['id'] | null, before: Copy['id'] | null): Generator<Change[], void> {
     const { row } = this.#names
     const upserts = `select n.id, c.row as before, n.row as after from ${row} n
       left join ${row} c on c.copy_id = ? and c.id = n.id
@@ -263,8 +322,8 @@ export class SqliteStore implements CopyStore {
       where c.copy_id = ? and c.id > ?
         and not exists (select 1 from ${row} n where n.copy_id = ? and n.id = c.id)
       order by c.id limit ${BLOCK_ROWS}`
-    yield* this.#blocks(upserts, (last) => [current, next, last])
-    yield* this.#blocks(removals, (last) => [current, last, next])
+    yield* this.#blocks(upserts, (last) => [before, next, last])
+    yield* this.#blocks(removals, (last) => [before, last, next])
   }
 
   *#blocks(sql: string, valuesAfter: (last: string) => Value[]): Generator<Change[], void> {
@@ -278,11 +337,10 @@ export class SqliteStore implements CopyStore {
 
   /** Counts changes of the current copy, keeps what they replace, and tells the app. */
   #report(
-    list: ListName,
-    cursor: string,
+    { list, cursor, keep }: { list: ListName; cursor: string; keep: boolean },
     changes: Change[],
-    keep: boolean,
-    onChanges: OnChanges | undefined,
+    transaction: StoreTransaction,
+    onChanges: OnChanges<void, SqliteBound> | undefined,
   ): CopyCounts {
     if (changes.length === 0) return countsOf(changes)
     if (keep) {
@@ -292,7 +350,8 @@ export class SqliteStore implements CopyStore {
       for (const { id, before, after } of changes)
         this.#run(insert, this.#connection, list, id, before, after, at, cursor)
     }
-    const result: unknown = onChanges?.(rowChangesOf(list, changes))
+    const told = withStore(rowChangesOf(list, changes), this.#readerOf(transaction))
+    const result: unknown = onChanges?.(told)
     if (result instanceof Promise) {
       result.catch(() => {})
       throw new TypeError('onChanges of a SqliteStore must not be asynchronous')
@@ -304,14 +363,7 @@ export class SqliteStore implements CopyStore {
     const sql = `select id, cursor, version, total_items, refreshed_at from ${this.#names.copy}
       where connection = ? and list = ? and copy = ?`
     const [found] = this.#all(sql, this.#connection, list, copy)
-    if (found === undefined) return undefined
-    const [id, cursor, version, total, refreshedAt] = found as [
-      number,
-      string,
-      ...(string | null)[],
-    ]
-    const totalItems = total == null ? null : Number(total)
-    return { id, cursor, version: version ?? null, totalItems, refreshedAt: refreshedAt ?? null }
+    return found && copyOf(found)
   }
 
   #expect(list: ListName, copy: CopyName, cursor: string | null): void {
@@ -319,10 +371,13 @@ export class SqliteStore implements CopyStore {
       throw new CopyError('conflict', 'Another process has changed the copy: synchronize again')
   }
 
-  #delete(list: ListName, copy: CopyName): void {
-    const id = this.#find(list, copy)?.id ?? null
-    this.#run(`delete from ${this.#names.row} where copy_id = ?`, id)
-    this.#run(`delete from ${this.#names.copy} where id = ?`, id)
+  #rename(copyId: Copy['id'] | null, copy: CopyName | 'before'): void {
+    this.#run(`update ${this.#names.copy} set copy = ? where id = ?`, copy, copyId)
+  }
+
+  #delete(copyId: Copy['id'] | null): void {
+    this.#run(`delete from ${this.#names.row} where copy_id = ?`, copyId)
+    this.#run(`delete from ${this.#names.copy} where id = ?`, copyId)
   }
 
   /** Tables and views that have the names of the store, also temporary ones, which would hide those. */
@@ -353,14 +408,17 @@ export class SqliteStore implements CopyStore {
     )
   }
 
-  #transaction<T>(work: () => T): T {
+  #transaction<T>(work: (transaction: StoreTransaction) => T): T {
     return waiting(() => {
       begin(this.#db)
+      const transaction = { isOpen: true }
       try {
-        const result = work()
+        const result = work(transaction)
+        transaction.isOpen = false
         this.#db.exec('commit')
         return result
       } catch (error) {
+        transaction.isOpen = false
         try {
           this.#db.exec('rollback')
         } catch {
@@ -384,6 +442,19 @@ function begin(db: SqliteDatabase): void {
     const message = 'The database has an open transaction: end it before the store writes'
     throw new CopyError('transaction_open', message)
   }
+}
+
+function copyOf(values: Value[]): Copy {
+  const [id, cursor, version, total, refreshedAt] = values as [number, string, ...(string | null)[]]
+  const totalItems = total == null ? null : Number(total)
+  return { id, cursor, version: version ?? null, totalItems, refreshedAt: refreshedAt ?? null }
+}
+
+/** Returns the state of a copy, or null if it is not known. */
+function stateOf(copy: Copy | undefined): CopyState | null {
+  if (copy === undefined || copy.totalItems === null) return null
+  const { version, totalItems, refreshedAt } = copy
+  return { version, totalItems, refreshedAt: refreshedAt === null ? null : new Date(refreshedAt) }
 }
 
 /** Values of a row, which is an object or an array. */

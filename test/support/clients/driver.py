@@ -12,6 +12,7 @@ import re
 import sqlite3
 import ssl
 import sys
+import time
 import traceback
 from decimal import Decimal
 from typing import Any, AsyncIterator, Coroutine, Dict, Iterator, List, Optional, Union
@@ -44,6 +45,7 @@ from investment_data import (  # noqa: E402
     SqliteStore,
     check_positions,
     chronological,
+    exact_sum,
     positions,
 )
 
@@ -134,11 +136,12 @@ async def postgres_store(call: Dict[str, Any]) -> AsyncIterator[Any]:
     if POOL:
         import psycopg_pool
 
+        size: Any = {"min_size": 1, "max_size": call.get("poolSize")}
         if ASYNC:
-            async with psycopg_pool.AsyncConnectionPool(call["file"], min_size=1) as pool:
+            async with psycopg_pool.AsyncConnectionPool(call["file"], **size) as pool:
                 yield AsyncPostgresStore(pool, call["name"], history=history)
         else:
-            with psycopg_pool.ConnectionPool(call["file"], min_size=1) as pool:
+            with psycopg_pool.ConnectionPool(call["file"], **size) as pool:
                 yield PostgresStore(pool, call["name"], history=history)
     elif ASYNC:
         async with await psycopg.AsyncConnection.connect(call["file"]) as db:
@@ -146,6 +149,15 @@ async def postgres_store(call: Dict[str, Any]) -> AsyncIterator[Any]:
     else:
         with psycopg.connect(call["file"]) as db:
             yield PostgresStore(db, call["name"], history=history)
+
+
+async def make_own_tables(call: Dict[str, Any]) -> None:
+    if "app" in call:
+        import psycopg
+
+        with psycopg.connect(call["file"]) as db:
+            for table in OWN_TABLES:
+                db.execute(table)
 
 
 async def read_postgres(store: Any, call: Dict[str, Any]) -> Any:
@@ -173,6 +185,50 @@ def known(values: Any) -> Any:
     ]
 
 
+OWN_TABLES = (
+    "create table if not exists own_position (connection text, portfolio text, investment text, shares text)",
+    "create table if not exists own_cash (connection text, currency text, total text)",
+)
+
+
+async def write_own_tables(execute: Any, name: str, store: Any) -> None:
+    """What an app derives from the copy."""
+    for table in ("own_position", "own_cash"):
+        await value_of(execute(f"delete from {table} where connection = %s", (name,)))
+    for each in await value_of(positions(store)):
+        shares = None if each.shares is None else format(each.shares, "f")
+        values = (name, each.portfolio_id, each.investment, shares)
+        await value_of(execute("insert into own_position values (%s, %s, %s, %s)", values))
+    amounts: Dict[str, List[Decimal]] = {}
+    for row in await value_of(store.account_transactions()):
+        own = amounts.setdefault(row["currency"] or "", [])
+        if row["amount"] is not None:
+            own.append(row["amount"])
+    for currency, own in amounts.items():
+        total = (name, currency, format(exact_sum(own), "f"))
+        await value_of(execute("insert into own_cash values (%s, %s, %s)", total))
+
+
+async def use_store(
+    connection: Any, call: Dict[str, Any], outer: Any, store: Any, execute: Any
+) -> None:
+    """What the app does in on_changes: see drivers.ts."""
+    app = call.get("app")
+    if app in ("tables", "outer"):
+        await write_own_tables(execute, call["name"], store if app == "tables" else outer)
+    if app == "outer write":
+        await value_of(outer.delete())
+    if app == "outer sync":
+        await value_of(connection.sync_transactions(outer))
+    if app == "hang":
+        if ASYNC and is_postgres(call):
+            await asyncio.Event().wait()
+        elif is_postgres(call):
+            execute("select pg_sleep(600)")
+        else:
+            time.sleep(call["callTimeoutMs"] / 1000)
+
+
 async def copy(connection: Any, call: Dict[str, Any]) -> Any:
     """Synchronizes a store. `pages` limits the file, as a full disk does. `killAt` ends the process."""
     told: List[Any] = []
@@ -184,15 +240,26 @@ async def copy(connection: Any, call: Dict[str, Any]) -> Any:
         if len(told) == call.get("failAt"):
             raise RuntimeError("an error of the app")
 
+    stores: List[Any] = []
     if is_postgres(call):
+        await make_own_tables(call)
         async with postgres_store(call) as store:
 
-            def on_row_changes(changes: Any, _connection: Any) -> None:
+            async def use(changes: Any, execute: Any) -> None:
+                stores.append(changes.store)
+                await use_store(connection, call, store, changes.store, execute)
                 on_changes(changes)
 
-            synced = await value_of(
-                connection.sync_transactions(store, on_changes=on_row_changes)
-            )
+            async def on_row_changes_async(changes: Any, db: Any) -> None:
+                await use(changes, db.execute)
+
+            def on_row_changes(changes: Any, db: Any) -> None:
+                finish(use(changes, db.execute))
+
+            tell = on_row_changes_async if ASYNC else on_row_changes
+            synced = await value_of(connection.sync_transactions(store, on_changes=tell))
+            if call.get("app") == "late":
+                await value_of(positions(stores[0]))
             refreshed_at = await value_of(store.refreshed_at())
             return {"result": camel(synced), "told": told, "refreshedAt": refreshed_at}
     Clock.shown = Clock.fromisoformat(call["now"]) if "now" in call else None
@@ -201,7 +268,19 @@ async def copy(connection: Any, call: Dict[str, Any]) -> Any:
         store = SqliteStore(db, call["name"], history=call.get("history", False))
         if "pages" in call:
             db.execute(f"pragma max_page_count = {call['pages']}")
-        synced = await value_of(connection.sync_transactions(store, on_changes=on_changes))
+        if "app" in call:
+            for table in OWN_TABLES:
+                db.execute(table)
+
+        def on_sqlite_changes(changes: Any) -> None:
+            stores.append(changes.store)
+            execute = lambda sql, values=(): db.execute(sql.replace("%s", "?"), values)  # noqa: E731
+            finish(use_store(connection, call, store, changes.store, execute))
+            on_changes(changes)
+
+        synced = await value_of(connection.sync_transactions(store, on_changes=on_sqlite_changes))
+        if call.get("app") == "late":
+            positions(stores[0])
         return {"result": camel(synced), "told": told, "refreshedAt": store.refreshed_at()}
     finally:
         Clock.shown = None

@@ -22,11 +22,12 @@ const isBetterSqlite = process.argv.includes('--better-sqlite3')
 const driver = isBetterSqlite ? typescript(openBetterSqlite()) : typescript()
 
 function run({ method, file, name, list, cursor, ...access }: Line): Promise<unknown> {
-  const { history, pages, killAt, failAt, now, ...rest } = access
+  const { history, pages, killAt, failAt, now, app, poolSize, ...rest } = access
   if (method === 'orders') return driver.orders(rest)
   if (method === 'sync') return driver.sync(rest, list as ListName, cursor)
   if (method === 'read') return driver.read(file, name, list)
-  return driver.copy(rest, file, name, { history, pages, killAt, failAt, now } as CopyOptions)
+  const options = { history, pages, killAt, failAt, now, app, poolSize } as CopyOptions
+  return driver.copy(rest, file, name, options)
 }
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -7,22 +7,28 @@ import { inspect } from 'node:util'
 import pg from 'pg'
 import type { Test } from 'tap'
 import {
+  type AccountTransaction,
   type Attempt,
   type Changes,
   CopyError,
   checkPositions,
   chronological,
+  type Decimal,
   InvestmentData,
   InvestmentDataError,
   type PortfolioTransaction,
+  type PostgresClient,
+  type PostgresReader,
   PostgresStore,
   ProblemError,
   positions,
   type RowChanges,
   type SqliteDatabase,
+  type SqliteReader,
   SqliteStore,
   type SyncedCopies,
   type SyncResult,
+  sum,
 } from '../../../clients/typescript/src/index.ts'
 
 /** Parameters of a call, the same for all clients. */
@@ -91,7 +97,21 @@ export interface CopyOptions {
   failAt?: number
   /** Time that the clock of the program shows. */
   now?: string
+  /** What the app does in `onChanges`. */
+  app?: App
+  /** Connections of the pool. */
+  poolSize?: number
 }
+
+/**
+ * What an app does in `onChanges`:
+ * - `tables`: it writes positions and cash of the new state into its own tables.
+ * - `outer`: it does so with the store of syncTransactions() instead of the one that it gets.
+ * - `outer write`, `outer sync`: it deletes or synchronizes the copy.
+ * - `late`: it uses the store that it gets after the transaction.
+ * - `hang`: it never ends. A program that blocks waits for a statement, or until the time of the call is over.
+ */
+export type App = 'tables' | 'outer' | 'outer write' | 'outer sync' | 'late' | 'hang'
 
 /** Result of a synchronization of a store. */
 export interface Copied {
@@ -287,8 +307,9 @@ export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
             : await connection.syncAccountTransactions(options)
         return { pages, result }
       }),
-    copy: (access, file, name, { history = false, pages, killAt, failAt, now } = {}) =>
+    copy: (access, file, name, options = {}) =>
       run(access, async (connection) => {
+        const { history = false, pages, killAt, failAt, now, app, poolSize } = options
         const told: Copied['told'] = []
         const onChanges = ({ upserts, previous, ...changes }: RowChanges) => {
           const rows = upserts.map((row) => ({ ...row }))
@@ -297,25 +318,54 @@ export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
           if (told.length === failAt) throw new Error('an error of the app')
         }
         if (isPostgres(file))
-          return withPool(file, async (pool) => {
-            const store = new PostgresStore(pool, name, { history })
-            const result = await connection.syncTransactions(store, {
-              onChanges: async (changes, client) => {
-                // It is a part of the transaction, and asynchronous.
-                await client.query('create temporary table if not exists told (list text)')
-                await client.query('insert into told values ($1)', [changes.list])
-                onChanges(changes)
-              },
-            })
-            return { result, told, refreshedAt: (await store.refreshedAt())?.toISOString() ?? null }
-          })
+          return withPool(
+            file,
+            async (pool) => {
+              const store = new PostgresStore(pool, name, { history })
+              if (app !== undefined) for (const table of OWN_TABLES) await pool.query(table)
+              const kept: PostgresReader[] = []
+              const result = await connection.syncTransactions(store, {
+                onChanges: async (changes, client) => {
+                  kept.push(changes.store)
+                  if (app === 'tables') await writeOwnTables(client, name, changes.store)
+                  if (app === 'outer') await writeOwnTables(client, name, store)
+                  if (app === 'outer write') await store.delete()
+                  if (app === 'outer sync') await connection.syncTransactions(store)
+                  if (app === 'hang') await new Promise(() => {})
+                  // It is a part of the transaction, and asynchronous.
+                  await client.query('create temporary table if not exists told (list text)')
+                  await client.query('insert into told values ($1)', [changes.list])
+                  onChanges(changes)
+                },
+              })
+              if (app === 'late') await positions(kept[0] as PostgresReader)
+              return {
+                result,
+                told,
+                refreshedAt: (await store.refreshedAt())?.toISOString() ?? null,
+              }
+            },
+            poolSize,
+          )
         const db = open(file)
         const RealDate = globalThis.Date
         if (now !== undefined) globalThis.Date = dateAt(now)
         try {
           const store = new SqliteStore(db, name, { history })
           if (pages !== undefined) db.exec(`pragma max_page_count = ${pages}`)
-          const result = await connection.syncTransactions(store, { onChanges })
+          if (app !== undefined) for (const table of OWN_TABLES) db.exec(table)
+          const kept: SqliteReader[] = []
+          const result = await connection.syncTransactions(store, {
+            onChanges: (changes) => {
+              kept.push(changes.store)
+              if (app === 'tables') writeOwnRows(db, name, changes.store)
+              if (app === 'outer') writeOwnRows(db, name, store)
+              if (app === 'outer write') store.delete()
+              if (app === 'hang') block(Number(access.callTimeoutMs))
+              onChanges(changes)
+            },
+          })
+          if (app === 'late') positions(kept[0] as SqliteReader)
           return { result, told, refreshedAt: store.refreshedAt()?.toISOString() ?? null }
         } finally {
           globalThis.Date = RealDate
@@ -379,8 +429,58 @@ export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
 
 const isPostgres = (file: string) => /^postgres(ql)?:/.test(file)
 
-async function withPool<T>(url: string, work: (pool: pg.Pool) => Promise<T>): Promise<T> {
-  const pool = new pg.Pool({ connectionString: url })
+/** Tables of an app: what it derives from the copy. */
+const OWN_TABLES = [
+  `create table if not exists own_position (connection text, portfolio text, investment text, shares text)`,
+  `create table if not exists own_cash (connection text, currency text, total text)`,
+]
+
+function writeOwnRows(db: SqliteDatabase, name: string, store: SqliteReader): void {
+  for (const table of ['own_position', 'own_cash'])
+    db.prepare(`delete from ${table} where connection = ?`).run(name)
+  const position = db.prepare('insert into own_position values (?, ?, ?, ?)')
+  for (const { portfolioId, investment, shares } of positions(store))
+    position.run(name, portfolioId, investment, shares)
+  const cash = db.prepare('insert into own_cash values (?, ?, ?)')
+  for (const [currency, total] of cashOf([...store.accountTransactions()]))
+    cash.run(name, currency, total)
+}
+
+async function writeOwnTables(
+  client: PostgresClient,
+  name: string,
+  store: PostgresReader,
+): Promise<void> {
+  for (const table of ['own_position', 'own_cash'])
+    await client.query(`delete from ${table} where connection = $1`, [name])
+  for (const { portfolioId, investment, shares } of await positions(store)) {
+    const values = [name, portfolioId, investment, shares]
+    await client.query('insert into own_position values ($1, $2, $3, $4)', values)
+  }
+  const rows: AccountTransaction[] = []
+  for await (const row of store.accountTransactions()) rows.push(row)
+  for (const [currency, total] of cashOf(rows))
+    await client.query('insert into own_cash values ($1, $2, $3)', [name, currency, total])
+}
+
+/** Blocks the process. */
+function block(ms: number): void {
+  const end = performance.now() + ms
+  while (performance.now() < end);
+}
+
+/** Returns the sum of each currency. */
+export function cashOf(rows: Pick<AccountTransaction, 'amount' | 'currency'>[]) {
+  const amounts = new Map<string, Decimal[]>()
+  for (const { amount, currency } of rows) {
+    const own = amounts.get(currency ?? '') ?? []
+    amounts.set(currency ?? '', amount === null ? own : [...own, amount])
+  }
+  return [...amounts].map(([currency, texts]) => [currency, sum(texts)] as const)
+}
+
+async function withPool<T>(url: string, work: (pool: pg.Pool) => Promise<T>, max = 10): Promise<T> {
+  const pool = new pg.Pool({ connectionString: url, max })
   // Without a listener, the end of an idle connection would end the process.
   pool.on('error', () => {})
   try {

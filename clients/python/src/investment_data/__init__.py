@@ -9,6 +9,7 @@ from ._copies import (
     CopyResult,
     CopyState,
     CopyStore,
+    KnownCopy,
     OnChanges,
     OrderChanges,
     PortfolioChanges,
@@ -48,7 +49,7 @@ from ._positions import (
     exact_sum,
     positions,
 )
-from ._postgres_store import AsyncPostgresStore, PostgresStore
+from ._postgres_store import AsyncPostgresReader, AsyncPostgresStore, PostgresReader, PostgresStore
 from ._rows import (
     AccountTransaction,
     AccountTransactionType,
@@ -59,7 +60,7 @@ from ._rows import (
     PositionEffect,
     RetentionDetail,
 )
-from ._sqlite_store import SqliteStore
+from ._sqlite_store import SqliteReader, SqliteStore
 from ._types import position_effect
 
 # Tracebacks show the name to import.
@@ -81,6 +82,7 @@ __all__ = [
     "AssetsTransferOrder",
     "AsyncConnection",
     "AsyncInvestmentData",
+    "AsyncPostgresReader",
     "AsyncPostgresStore",
     "AsyncRows",
     "Attempt",
@@ -102,6 +104,7 @@ __all__ = [
     "Gap",
     "InvestmentData",
     "InvestmentDataError",
+    "KnownCopy",
     "OnChanges",
     "OrderChanges",
     "Orders",
@@ -114,6 +117,7 @@ __all__ = [
     "PositionReason",
     "PositionStatus",
     "PostgresOnChanges",
+    "PostgresReader",
     "PostgresStore",
     "ProblemError",
     "QuotaError",
@@ -121,6 +125,7 @@ __all__ = [
     "Retry",
     "RowChanges",
     "Rows",
+    "SqliteReader",
     "SqliteStore",
     "SyncResult",
     "SyncedCopies",

@@ -145,8 +145,11 @@ class AsyncConnection:
         The functions of the store run in the event loop. They may be coroutines. Calls at the same time for
         one copy share a synchronization, or run one after the other.
         """
-        call = self._lists.sync_call(on_changes)
-        return await shared(store, call, lambda: self._lists.sync_store(store, on_changes))
+        wanted = self._lists.sync_call(on_changes)
+        call = self._lists.begin()
+        return await shared(
+            store, wanted, call, lambda: self._lists.sync_store(store, on_changes, call)
+        )
 
     async def sync_portfolio_transactions(
         self,
@@ -184,6 +187,9 @@ class _Threads:
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
+
+    async def within(self, work: Awaitable[T], seconds: float) -> T:
+        return await asyncio.wait_for(work, seconds)
 
 
 class AsyncRows(RowsBase, AsyncIterator[Row]):

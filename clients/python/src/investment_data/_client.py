@@ -4,6 +4,7 @@ from types import TracebackType
 from typing import (
     Any,
     AsyncGenerator,
+    Awaitable,
     Callable,
     Iterator,
     List,
@@ -167,12 +168,13 @@ class Connection:
         Threads that synchronize one store run one after the other.
 
         :param on_changes: called with the changes of each list, inside the transaction that writes them;
-            rows that you write to the same database are part of it. If the copy replaces another one, there
-            may be several calls.
+            rows that you write to the same database are part of it. ``store`` of the changes reads the copy as it
+            is after them. If the copy replaces another one, there may be several calls.
         :raises CopyError: the copy has another number of rows than the list, or another process writes it
         """
-        with one_at_a_time(store):
-            return finish(self._lists.sync_store(store, on_changes))
+        call = self._lists.begin()
+        with one_at_a_time(store, call):
+            return finish(self._lists.sync_store(store, on_changes, call))
 
     def sync_portfolio_transactions(
         self,
@@ -211,6 +213,10 @@ class _Blocking:
 
     async def sleep(self, seconds: float) -> None:
         time.sleep(seconds)
+
+    async def within(self, work: Awaitable[T], seconds: float) -> T:
+        # Nothing can interrupt a function that blocks.
+        return await work
 
 
 def _iterate(values: AsyncGenerator[T, None]) -> Iterator[T]:

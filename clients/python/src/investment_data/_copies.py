@@ -1,5 +1,7 @@
+import asyncio
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import (
     Any,
     AsyncIterator,
@@ -16,6 +18,7 @@ from typing import (
 )
 
 from ._errors import CopyError, ProblemError, is_lost_cursor
+from ._http import Call, Waiting
 from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 
 T = TypeVar("T")
@@ -43,6 +46,19 @@ class CopyState:
     total_items: int
     #: Time at which the service last read the institution.
     refreshed_at: Optional[datetime]
+
+
+@dataclass(frozen=True)
+class KnownCopy:
+    """What a store has of a copy."""
+
+    list: str
+    copy: str
+    cursor: str
+    #: None if it is not known.
+    state: Optional[CopyState]
+    #: Number of its rows.
+    count: int
 
 
 @dataclass(frozen=True)
@@ -81,8 +97,16 @@ class CopyCounts:
         )
 
 
+class _Told:
+    """It is no field of the changes, so that an app may copy them as before."""
+
+    #: Reads the copy as it is after the changes, inside the transaction that writes them: a SqliteReader, PostgresReader or
+    #: AsyncPostgresReader, by the store. None for a store of your own.
+    store: Any = None
+
+
 @dataclass(frozen=True)
-class PortfolioChanges:
+class PortfolioChanges(_Told):
     """What changed in the copy that the app reads. Rows that stay the same are left out."""
 
     list: Literal["portfolio_transactions"]
@@ -95,7 +119,7 @@ class PortfolioChanges:
 
 
 @dataclass(frozen=True)
-class AccountChanges:
+class AccountChanges(_Told):
     """What changed, as PortfolioChanges."""
 
     list: Literal["account_transactions"]
@@ -105,7 +129,7 @@ class AccountChanges:
 
 
 @dataclass(frozen=True)
-class OrderChanges:
+class OrderChanges(_Told):
     """What changed, as PortfolioChanges."""
 
     list: Literal["transfer_orders"]
@@ -128,7 +152,8 @@ class CopyStore(Protocol):
     """Database that keeps a copy of one connection.
 
     It may also have ``key``, the database and the name of the copy: stores with equal ones synchronize one
-    after the other in a process. It may also have ``state(list_)``, which returns the CopyState of the current copy. Without it, each
+    after the other in a process. It may also have ``state(list_)``, which returns the CopyState of the current copy, or
+    ``known_copies()``, which returns a KnownCopy for each copy that it has, instead of many calls. Without both, each
     synchronization requests all lists. ``apply`` and ``swap`` may return CopyCounts of what changes in the
     current copy; otherwise the result has zeros. For ``on_changes`` of sync_transactions(), both get it as
     a further argument.
@@ -200,12 +225,20 @@ class CopySync:
     """Brings the copies of one connection up to date."""
 
     def __init__(
-        self, store: CopyStore, on_changes: Union[OnChanges, PostgresOnChanges, None]
+        self,
+        store: CopyStore,
+        on_changes: Union[OnChanges, PostgresOnChanges, None],
+        call: Call,
+        waiting: Waiting,
     ) -> None:
         self._store: Any = store
         if on_changes is not None and not callable(on_changes):
             raise TypeError("on_changes must be a function")
-        self._more = () if on_changes is None else (on_changes,)
+        self._call = call
+        self._waiting = waiting
+        self._more = () if on_changes is None else (self._limited(on_changes),)
+        #: What the store had when it was last read.
+        self._known: List[KnownCopy] = []
         #: Data version of the last response; None if the copies may differ from it without a sign.
         self._version: Optional[str] = None
         self._refreshed_at: Optional[datetime] = None
@@ -215,38 +248,42 @@ class CopySync:
 
         Returns None if the list must be requested.
         """
-        store = self._store
-        state_of = getattr(store, "state", None)
-        if self._version is None or state_of is None:
+        if self._version is None:
             return None
-        state: Optional[CopyState] = await value_of(state_of(list_))
-        if state is None or state.version != self._version:
+        if not hasattr(self._store, "known_copies"):
+            await self._read(list_)
+        current, next_ = self._copy_of(list_, "current"), self._copy_of(list_, "next")
+        if next_ is not None or current is None or current.state is None:
             return None
-        if await value_of(store.cursor(list_, "next")) is not None:
+        total = current.state.total_items
+        if current.state.version != self._version or current.count != total:
             return None
-        if await value_of(store.count(list_, "current")) != state.total_items:
-            return None
-        return self._result(state.total_items, False, CopyCounts())
+        return self._result(total, False, CopyCounts())
 
     async def changes(
         self, list_: str, pages_since: Callable[[Optional[str]], AsyncIterator[Page]]
     ) -> CopyResult:
         """Reads the changes of a list. Builds a second copy if the first one cannot be continued."""
-        store = self._store
-        building = await value_of(store.cursor(list_, "next")) is not None
-        complete = await value_of(store.cursor(list_, "current")) is not None
-        copy = "current" if complete and not building else "next"
+        await self._read(list_)
+        current, next_ = self._copy_of(list_, "current"), self._copy_of(list_, "next")
+        copy = "current" if current is not None and next_ is None else "next"
+        known = current if copy == "current" else next_
         counts = CopyCounts()
         builds = 0
         while True:
-            since: Optional[str] = await value_of(store.cursor(list_, copy))
+            since = known.cursor if known else None
+            # The store has compared the cursor, so no other process has changed the rows.
+            count = known.count if known else None
             total = 0
             error: Exception
             try:
                 async for page in pages_since(since):
                     counts = counts.plus(await self._apply(list_, copy, since, page))
+                    if page.items or page.removed:
+                        count = None
                     since, total = page.cursor, page.state.total_items
-                count = await value_of(store.count(list_, copy))
+                if count is None:
+                    count = await self._wait(lambda: self._store.count(list_, copy))
                 if count == total and since is not None:
                     rebuilt = copy == "next"
                     if rebuilt:
@@ -262,17 +299,63 @@ class CopySync:
                 error = problem
             if builds == _MAX_BUILDS:
                 raise error
-            await value_of(store.discard(list_))
-            copy = "next"
+            await self._wait(lambda: self._store.discard(list_))
+            copy, known = "next", None
             builds += 1
 
     async def replace(self, list_: str, page: Page) -> CopyResult:
         """Replaces the copy of a list by all its rows."""
-        rebuilt = await value_of(self._store.cursor(list_, "current")) is None
-        await value_of(self._store.discard(list_))
+        await self._read(list_)
+        rebuilt = self._copy_of(list_, "current") is None
+        if self._copy_of(list_, "next") is not None:
+            await self._wait(lambda: self._store.discard(list_))
         counts = await self._apply(list_, "next", None, page)
         counts = counts.plus(await self._swap(list_, page.cursor))
         return self._result(page.state.total_items, rebuilt, counts)
+
+    def _limited(self, on_changes: Callable[..., object]) -> Callable[..., object]:
+        def limited(*changes: object) -> object:
+            result = on_changes(*changes)
+            # Nothing interrupts a function that blocks.
+            self._call.seconds_left()
+            return result
+
+        return limited
+
+    async def _wait(self, work: Callable[[], Any]) -> Any:
+        """Waits for a function of the store until the end of the call."""
+        left = self._call.seconds_left()
+        value = work()
+        if not isinstance(value, Awaitable):
+            return value
+        if left is None:
+            return await value
+        try:
+            return await self._waiting.within(value, left)
+        except asyncio.TimeoutError:
+            self._call.seconds_left()
+            raise
+
+    def _copy_of(self, list_: str, copy: str) -> Optional[KnownCopy]:
+        found = (each for each in self._known if (each.list, each.copy) == (list_, copy))
+        return next(found, None)
+
+    async def _read(self, list_: str) -> None:
+        """Reads what the store has, of a list at least."""
+        store = self._store
+        if hasattr(store, "known_copies"):
+            self._known = await self._wait(store.known_copies)
+            return
+        self._known = []
+        for copy in ("current", "next"):
+            cursor = await self._wait(partial(store.cursor, list_, copy))
+            if cursor is None:
+                continue
+            state = None
+            if copy == "current" and hasattr(store, "state"):
+                state = await self._wait(partial(store.state, list_))
+            count = await self._wait(partial(store.count, list_, copy))
+            self._known.append(KnownCopy(list_, copy, cursor, state, count))
 
     def _result(self, total: int, rebuilt: bool, counts: CopyCounts) -> CopyResult:
         return CopyResult(
@@ -286,13 +369,10 @@ class CopySync:
         changes = CopyChanges(list_, copy, since, page.cursor, upserts, page.removed)
         if not page.has_more:
             changes = replace(changes, state=page.state)
-        counts = self._counts(await value_of(self._store.apply(changes, *self._more)))
+        counts = await self._wait(lambda: self._store.apply(changes, *self._more))
         self._version, self._refreshed_at = page.state.version, page.state.refreshed_at
-        return counts
+        return counts or CopyCounts()
 
     async def _swap(self, list_: str, cursor: str) -> CopyCounts:
-        return self._counts(await value_of(self._store.swap(list_, cursor, *self._more)))
-
-    @staticmethod
-    def _counts(counts: Optional[CopyCounts]) -> CopyCounts:
+        counts = await self._wait(lambda: self._store.swap(list_, cursor, *self._more))
         return counts or CopyCounts()

@@ -97,7 +97,9 @@ class CopyError(InvestmentDataError):
     - ``conflict`` with another process, which has changed the copy or locks the database: synchronize again.
     - ``count_differs``: the copy has another number of rows than the list.
     - ``name_taken``: the database has tables or views of the app with the names of the store. Set a prefix.
-    - ``transaction_open``: the app has begun a transaction on the database. End it first.
+    - ``transaction_open``: the app has begun a transaction on the database. End it first. Or a store writes inside
+      ``on_changes``.
+    - ``transaction_ended``: the ``store`` of ``on_changes`` is used after its transaction.
     """
 
 

@@ -112,6 +112,19 @@ class Call:
     trace_id: str
     end: float
 
+    def seconds_left(self) -> Optional[float]:
+        """Seconds until the end; None without an end.
+
+        :raises TransportError: ``call_timeout``, if none are left
+        """
+        if self.end == float("inf"):
+            return None
+        left = self.end - time.monotonic()
+        if left <= 0:
+            facts = Facts(trace_id=self.trace_id)
+            raise TransportError("call_timeout", _MESSAGES["call_timeout"], facts)
+        return left
+
 
 @dataclass(frozen=True)
 class _Success(Generic[T]):
@@ -132,6 +145,10 @@ class Waiting(Protocol):
     def run(self, work: Callable[[], T], limit: Limit) -> Awaitable[T]: ...
 
     def sleep(self, seconds: float) -> Awaitable[None]: ...
+
+    def within(self, work: Awaitable[T], seconds: float) -> Awaitable[T]:
+        """Cancels the work after a time: TimeoutError."""
+        ...
 
 
 class Http:
@@ -162,7 +179,7 @@ class Http:
             self._call_timeout = number("call_timeout", call_timeout, 0.001, MAX_SECONDS)
         self._retry = retry
         self._on_attempt = on_attempt
-        self._waiting = waiting
+        self.waiting = waiting
         self._warnings: Set[str] = set()
         self.connections = Connections(base.reveal(), ssl_context)
 
@@ -183,7 +200,7 @@ class Http:
         """Reads a part of a body. The time in which the app uses a part does not count."""
         limit = response.limit
         limit.restart()
-        result = await self._waiting.run(
+        result = await self.waiting.run(
             lambda: self._guard(call, 1, limit, [response], lambda: _Success(work(response))), limit
         )
         if isinstance(result, _Failure):
@@ -198,7 +215,7 @@ class Http:
             start = time.monotonic()
             limit = Limit(self._timeout, call.end)
             seen: List[Response] = []
-            result = await self._waiting.run(
+            result = await self.waiting.run(
                 lambda: self._guard(
                     call,
                     attempt,
@@ -228,7 +245,7 @@ class Http:
                 return result.value
             if delay is None:
                 raise result.error
-            await self._waiting.sleep(delay)
+            await self.waiting.sleep(delay)
             attempt += 1
 
     def _delay(self, call: Call, failure: _Failure) -> Optional[float]:

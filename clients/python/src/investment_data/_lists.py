@@ -3,6 +3,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, AsyncGenerator, Callable, Dict, Generic, List, Optional, TypeVar, Union
 
+from ._call_end import running
 from ._connections import Headers, Response
 from ._copies import (
     CopyState,
@@ -212,12 +213,22 @@ class Lists:
         """What a call of sync_transactions() asks for. Equal calls may share a synchronization."""
         return id(self._http), self._token, on_changes
 
+    def begin(self) -> Call:
+        """Begins a call for all lists: its time limit starts."""
+        return self._call(PORTFOLIO)
+
     async def sync_store(
-        self, store: CopyStore, on_changes: Union[OnChanges, PostgresOnChanges, None]
+        self,
+        store: CopyStore,
+        on_changes: Union[OnChanges, PostgresOnChanges, None],
+        portfolio_call: Call,
     ) -> SyncedCopies:
-        portfolio_call = self._call(PORTFOLIO)
+        copies = CopySync(store, on_changes, portfolio_call, self._http.waiting)
+        with running(portfolio_call):
+            return await self._sync_lists(copies, portfolio_call)
+
+    async def _sync_lists(self, copies: CopySync, portfolio_call: Call) -> SyncedCopies:
         account_call = replace(portfolio_call, list=ACCOUNT)
-        copies = CopySync(store, on_changes)
         portfolio = await copies.changes(
             "portfolio_transactions", lambda since: self._changes(portfolio_call, since)
         )

@@ -21,14 +21,16 @@ def counts_of(changes: List[Change]) -> CopyCounts:
     return CopyCounts(inserted, len(changes) - inserted - removed, removed)
 
 
-def row_changes_of(list_: str, changes: List[Change]) -> Any:
-    """The changes as an app gets them."""
-    return _CHANGES[list_](
+def row_changes_of(list_: str, changes: List[Change], store: Any) -> Any:
+    """The changes as an app gets them, with the store of the transaction."""
+    told = _CHANGES[list_](
         list_,
         [from_json(after) for _, _, after in changes if after is not None],
         [id_ for id_, _, after in changes if after is None],
         {id_: from_json(before) for id_, before, _ in changes if before is not None},
     )
+    object.__setattr__(told, "store", store)
+    return told
 
 
 def latest_of(changes: CopyChanges) -> Dict[str, Optional[str]]:

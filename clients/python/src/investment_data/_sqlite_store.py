@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
-from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState, OnChanges
+from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState, KnownCopy, OnChanges
 from ._errors import CopyError, name_taken
 from ._options import Day, day
 from ._refresh_time import oldest_refresh, text_of, time_of
 from ._row_changes import Change, counts_of, latest_of, row_changes_of
 from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 from ._sqlite_schema import DatabaseObject, is_current, is_own, names_of, schema_of
+from ._transaction import StoreTransaction
 from ._types import from_json
 
 _WAIT_MS = 5000
@@ -75,12 +76,22 @@ class SqliteStore:
         return found[1] if found else None
 
     def state(self, list_: str) -> Optional[CopyState]:
-        _, _, version, total, refreshed_at = self._find(list_, "current") or (None,) * 5
-        return None if total is None else CopyState(version, total, time_of(refreshed_at))
+        return _state_of(self._find(list_, "current"))
+
+    def known_copies(self) -> List[KnownCopy]:
+        columns = (
+            "list, copy, id, cursor, version, total_items, refreshed_at,"
+            f" (select count(*) from {self._names.row} where copy_id = c.id)"
+        )
+        found = self._values(columns, f"from {self._names.copy} c where connection = ?", self._connection)
+        return [
+            KnownCopy(list_, copy, values[1], _state_of(values), count)
+            for list_, copy, *values, count in found
+        ]
 
     def apply(self, changes: CopyChanges, on_changes: Optional[OnChanges] = None) -> CopyCounts:
         list_, state = changes.list, changes.state
-        with self._transaction():
+        with self._transaction() as transaction:
             self._expect(list_, changes.copy, changes.since)
             self._db.execute(
                 f"insert into {self._names.copy}"
@@ -99,45 +110,47 @@ class SqliteStore:
                     state and text_of(state.refreshed_at),
                 ),
             )
-            id_ = self._id(list_, changes.copy)
             latest = latest_of(changes)
+            if not latest:
+                return CopyCounts()
+            id_ = self._id(list_, changes.copy)
             if changes.copy == "next":
                 # Nobody reads it yet, so what it had before is not needed. SQLite inserts faster in the order of the key.
                 self._write_rows(id_, dict(sorted(latest.items())))
                 return CopyCounts()
             done = self._differing(id_, latest)
             self._write_rows(id_, {row_id: after for row_id, _, after in done})
-            return self._report(list_, changes.cursor, done, self._history, on_changes)
+            if self._history:
+                self._keep(list_, changes.cursor, done)
+            return self._report(list_, done, transaction, on_changes)
 
     def count(self, list_: str, copy: str) -> int:
-        rest = f"from {self._names.row} where copy_id = ?"
-        ((count,),) = self._values("count(*)", rest, self._id(list_, copy))
-        return int(count)
+        return self._count(self._id(list_, copy))
 
     def swap(
         self, list_: str, cursor: str, on_changes: Optional[OnChanges] = None
     ) -> CopyCounts:
-        with self._transaction():
+        with self._transaction() as transaction:
             self._expect(list_, "next", cursor)
-            is_first = self._find(list_, "current") is None
-            keep = self._history and not is_first
+            next_, before = self._id(list_, "next"), self._id(list_, "current")
+            # The app reads the new copy while it hears what differs from the old one.
+            if before is not None:
+                self._rename(before, "before")
+            self._rename(next_, "current")
             counts = CopyCounts()
-            if is_first and on_changes is None:
-                counts = CopyCounts(inserted=self.count(list_, "next"))
+            if before is None and on_changes is None:
+                counts = CopyCounts(inserted=self._count(next_))
             else:
-                for block in self._differences(list_):
-                    counts = counts.plus(self._report(list_, cursor, block, keep, on_changes))
-            self._delete(list_, "current")
-            self._db.execute(
-                f"update {self._names.copy} set copy = 'current'"
-                " where connection = ? and list = ? and copy = 'next'",
-                (self._connection, list_),
-            )
+                for block in self._differences(next_, before):
+                    if self._history and before is not None:
+                        self._keep(list_, cursor, block)
+                    counts = counts.plus(self._report(list_, block, transaction, on_changes))
+            self._delete(before)
             return counts
 
     def discard(self, list_: str) -> None:
         with self._transaction():
-            self._delete(list_, "next")
+            self._delete(self._id(list_, "next"))
 
     def refreshed_at(self) -> Optional[datetime]:
         """Returns the time at which the service last read the institution, for the oldest list of the copy.
@@ -172,7 +185,7 @@ class SqliteStore:
         with self._transaction():
             for list_ in ID_FIELDS:
                 for copy in ("current", "next"):
-                    self._delete(list_, copy)
+                    self._delete(self._id(list_, copy))
             if history:
                 self._db.execute(
                     f"delete from {self._names.history} where connection = ?", (self._connection,)
@@ -211,8 +224,15 @@ class SqliteStore:
             ((copy_id, id_) for id_, after in latest.items() if after is None),
         )
 
-    def _differences(self, list_: str) -> Iterator[List[Change]]:
-        """Compares the next copy with the current one."""
+    def _count(self, copy_id: Optional[int]) -> int:
+        """Counts the rows of a copy."""
+        ((count,),) = self._values("count(*)", f"from {self._names.row} where copy_id = ?", copy_id)
+        return int(count)
+
+    def _differences(
+        self, next_: Optional[int], before: Optional[int]
+    ) -> Iterator[List[Change]]:
+        """Compares a copy with the one that it replaces."""
         rows = self._names.row
         upserts = (
             f"from {rows} n"
@@ -225,9 +245,8 @@ class SqliteStore:
             f" and not exists (select 1 from {rows} n where n.copy_id = ? and n.id = c.id)"
             f" order by c.id limit {_BLOCK_ROWS}"
         )
-        next_, current = self._id(list_, "next"), self._id(list_, "current")
-        yield from self._blocks("n.id, c.row, n.row", upserts, lambda last: (current, next_, last))
-        yield from self._blocks("c.id, c.row, null", removals, lambda last: (current, last, next_))
+        yield from self._blocks("n.id, c.row, n.row", upserts, lambda last: (before, next_, last))
+        yield from self._blocks("c.id, c.row, null", removals, lambda last: (before, last, next_))
 
     def _blocks(
         self, columns: str, rest: str, values_after: Callable[[str], Any]
@@ -240,24 +259,26 @@ class SqliteStore:
             yield [(id_, before, after) for id_, before, after in found]
             last = found[-1][0]
 
+    def _keep(self, list_: str, cursor: str, changes: List[Change]) -> None:
+        """Keeps what changes replace."""
+        at = text_of(datetime.now(timezone.utc))
+        self._db.executemany(
+            f"insert into {self._names.history}"
+            " (connection, list, id, before, after, seen_at, cursor) values (?, ?, ?, ?, ?, ?, ?)",
+            ((self._connection, list_, *change, at, cursor) for change in changes),
+        )
+
     def _report(
         self,
         list_: str,
-        cursor: str,
         changes: List[Change],
-        keep: bool,
+        transaction: StoreTransaction,
         on_changes: Optional[OnChanges],
     ) -> CopyCounts:
-        """Counts changes of the current copy, keeps what they replace, and tells the app."""
-        if keep:
-            at = text_of(datetime.now(timezone.utc))
-            self._db.executemany(
-                f"insert into {self._names.history}"
-                " (connection, list, id, before, after, seen_at, cursor) values (?, ?, ?, ?, ?, ?, ?)",
-                ((self._connection, list_, *change, at, cursor) for change in changes),
-            )
+        """Counts changes of the current copy, and tells the app."""
         if on_changes is not None and changes:
-            result = on_changes(row_changes_of(list_, changes))
+            reader = SqliteReader(self, transaction)
+            result = on_changes(row_changes_of(list_, changes, reader))
             if inspect.iscoroutine(result):
                 result.close()
                 raise TypeError("on_changes of a SqliteStore must not be asynchronous")
@@ -278,10 +299,12 @@ class SqliteStore:
         if self.cursor(list_, copy) != cursor:
             raise CopyError("conflict", "Another process has changed the copy: synchronize again")
 
-    def _delete(self, list_: str, copy: str) -> None:
-        id_ = self._id(list_, copy)
-        self._db.execute(f"delete from {self._names.row} where copy_id = ?", (id_,))
-        self._db.execute(f"delete from {self._names.copy} where id = ?", (id_,))
+    def _rename(self, copy_id: Optional[int], copy: str) -> None:
+        self._db.execute(f"update {self._names.copy} set copy = ? where id = ?", (copy, copy_id))
+
+    def _delete(self, copy_id: Optional[int]) -> None:
+        self._db.execute(f"delete from {self._names.row} where copy_id = ?", (copy_id,))
+        self._db.execute(f"delete from {self._names.copy} where id = ?", (copy_id,))
 
     def _objects(self) -> List[DatabaseObject]:
         """Tables and views that have the names of the store, also temporary ones, which would hide those."""
@@ -310,21 +333,62 @@ class SqliteStore:
         return (bytes(blob).decode() for (blob,) in found)
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
+    def _transaction(self) -> Iterator[StoreTransaction]:
         # A legacy transaction of sqlite3 begins with the first change of the app.
         if self._db.in_transaction:
             message = "The database has an open transaction: end it before the store writes"
             raise CopyError("transaction_open", message)
         with _waiting():
             self._db.execute("begin immediate")
+            transaction = StoreTransaction(self._db, self._db)
             try:
-                yield
+                yield transaction
+                transaction.is_open = False
                 self._db.execute("commit")
             except BaseException:
+                transaction.is_open = False
                 # SQLite may have rolled back, for example because the disk is full.
                 if self._db.in_transaction:
                     self._db.execute("rollback")
                 raise
+
+
+class SqliteReader:
+    """``store`` of ``on_changes``: the copy after the changes, inside the transaction that writes them."""
+
+    def __init__(self, store: SqliteStore, transaction: StoreTransaction) -> None:
+        self._of = store
+        self._transaction = transaction
+
+    @property
+    def _store(self) -> SqliteStore:
+        self._transaction.expect_open()
+        return self._of
+
+    def portfolio_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[PortfolioTransaction]:
+        """Iterates over the portfolio transactions, as SqliteStore does."""
+        return self._store.portfolio_transactions(from_=from_, to=to)
+
+    def account_transactions(
+        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
+    ) -> Iterator[AccountTransaction]:
+        """Iterates over the account transactions, as SqliteStore does."""
+        return self._store.account_transactions(from_=from_, to=to)
+
+    def transfer_orders(self) -> Iterator[AssetsTransferOrder]:
+        """Iterates over the completed transfer orders, as SqliteStore does."""
+        return self._store.transfer_orders()
+
+    def refreshed_at(self) -> Optional[datetime]:
+        """Returns the time of the oldest list of the copy."""
+        return self._store.refreshed_at()
+
+
+def _state_of(found: Any) -> Optional[CopyState]:
+    _, _, version, total, refreshed_at = found or (None,) * 5
+    return None if total is None else CopyState(version, total, time_of(refreshed_at))
 
 
 @contextmanager
