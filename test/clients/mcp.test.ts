@@ -9,7 +9,8 @@ import { text as textOfStream } from 'node:stream/consumers'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { installMcp, packMcp } from '../support/clients/mcp-package.ts'
+import { ProblemCodes } from '../../src/schemas/problem.ts'
+import { packMcp } from '../support/clients/mcp-package.ts'
 import {
   addAccountTransactions,
   addCaller,
@@ -18,11 +19,26 @@ import {
   addTransferOrders,
   type Caller,
 } from '../support/rows.ts'
-import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import { DEMO_TOKEN } from '../support/seeded-service.ts'
 import { expireCursors } from '../support/state.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
+import {
+  type Arguments,
+  bodies,
+  call,
+  dayOf,
+  type ExportedRow,
+  exported,
+  type Host,
+  host,
+  type Result,
+  secrets,
+  service,
+  sums,
+  tokens,
+  units,
+} from './mcp-host.ts'
 
-installMcp()
 const { Client, InMemoryTransport, StreamableHTTPClientTransport } = await import(
   '@modelcontextprotocol/client'
 )
@@ -30,116 +46,14 @@ const { StdioClientTransport } = await import('@modelcontextprotocol/client/stdi
 const { createMcpHandler, createServer, InvestmentData } = await import(
   '../../clients/mcp/src/index.ts'
 )
+const { PROBLEM_CODES } = await import('../../clients/typescript/src/errors.ts')
 const { EFFECTS } = await import('../../clients/typescript/src/rows.ts')
 
 const ROOT = resolve('clients/mcp')
-const service = await startSeededService(t)
 const packed = await packMcp(t)
 
-/** Tokens of 3 bytes. */
-const tokens = (text: string) => Math.ceil(Buffer.byteLength(text) / 3)
 const MAX_TOKENS = 8000
-const MAX_TOOL_TOKENS = 1500
-
-/** All answers of all tests, to look for tokens. */
-const bodies: string[] = []
-const secrets = new Set<string>([DEMO_TOKEN, DEMO.wealth.expiredToken])
-
-interface Result {
-  isError: boolean
-  text: string
-  /** The line of JSON. */
-  // biome-ignore lint/suspicious/noExplicitAny: tests read any field.
-  facts: any
-  /** The table, by the names of its columns. */
-  rows: Record<string, string>[]
-}
-type Arguments = Record<string, unknown>
-type McpClient = InstanceType<typeof Client>
-
-async function call(client: McpClient, name: string, values: Arguments): Promise<Result> {
-  const result = await client.callTool({ name, arguments: values })
-  bodies.push(JSON.stringify(result))
-  const [content] = result.content as { type: string; text: string }[]
-  const text = content?.text ?? ''
-  const isError = result.isError === true
-  if (isError) return { isError, text, facts: {}, rows: [] }
-  const [head = '', columns = '', ...lines] = text.split('\n')
-  const names = columns.split('\t')
-  const rows = lines.map((line) => {
-    return Object.fromEntries(line.split('\t').map((cell, index) => [names[index], cell]))
-  })
-  return { isError, text, facts: JSON.parse(head), rows }
-}
-
-interface Host {
-  client: McpClient
-  ask: (name: string, values: Arguments) => Promise<Result>
-  /** Requests to the service so far. */
-  requests: () => number
-}
-
-/** Connects a client in memory with a server of its own. */
-async function host(
-  t: Test,
-  connections: Record<string, string>,
-  {
-    token = DEMO_TOKEN,
-    url = service.url,
-    callTimeoutMs = 60_000,
-  }: {
-    token?: string
-    url?: string
-    callTimeoutMs?: number
-  } = {},
-): Promise<Host> {
-  let requests = 0
-  const onAttempt = () => {
-    requests += 1
-  }
-  const api = new InvestmentData({ baseUrl: url, token, onAttempt, callTimeoutMs })
-  for (const each of [token, ...Object.values(connections)]) secrets.add(each)
-  const [one, other] = InMemoryTransport.createLinkedPair()
-  await createServer({ api, connections }).connect(other)
-  const client = new Client({ name: 'test', version: '1' })
-  await client.connect(one)
-  t.teardown(() => client.close())
-  return { client, ask: (name, values) => call(client, name, values), requests: () => requests }
-}
-
-type ExportedRow = Record<string, string | null>
-const PATHS = { portfolio: 'portfolios/transactions', account: 'accounts/transactions' }
-type List = keyof typeof PATHS
-
-/** Rows of an export, newest first, with decimals as text. */
-async function exported(connection: string, list: List): Promise<ExportedRow[]> {
-  const path = `/api/v1/queries/connections/${connection}/${PATHS[list]}`
-  const headers = { accept: 'application/x-ndjson;IEEE754Compatible=true' }
-  const { text } = await service.get(path, { token: DEMO_TOKEN, headers })
-  return text
-    .split('\n')
-    .filter((line) => line !== '')
-    .map((line) => JSON.parse(line))
-}
-
-const dayOf = (row: ExportedRow) => row.operationDateDay ?? row.valueDateDay ?? ''
-const SCALE = 40
-
-/** Units of 10 ** -40: another way than that of the client. */
-function units(decimal: string | null | undefined): bigint {
-  const [whole = '', fraction = ''] = (decimal || '0').split('.')
-  return BigInt(whole + fraction.padEnd(SCALE, '0'))
-}
-
-/** Sums of a field over exported rows, by a key of each row. */
-function sums(rows: ExportedRow[], field: string, keyOf: (row: ExportedRow) => string) {
-  const found: Record<string, bigint> = {}
-  for (const row of rows) {
-    if (row[field] === null) continue
-    found[keyOf(row)] = (found[keyOf(row)] ?? 0n) + units(row[field])
-  }
-  return found
-}
+const MAX_TOOL_TOKENS = 1600
 
 const demo = {
   small: DEMO.wealth.connections.small.token,
@@ -148,40 +62,52 @@ const demo = {
   empty: DEMO.wealth.connections.empty.token,
 }
 
-t.test('the tools: names, annotations, instructions, and at most 1,500 tokens', async (t) => {
-  const { client } = await host(t, demo)
-  const { tools } = await client.listTools()
-  t.same(
-    tools.map(({ name }) => name),
-    [
-      'describe_connection',
-      'list_transactions',
-      'summarize',
-      'check_positions',
-      'list_transfer_orders',
-    ],
-  )
-  for (const { annotations, inputSchema } of tools) {
-    t.match(annotations, { readOnlyHint: true, idempotentHint: true })
-    t.equal(inputSchema.additionalProperties, false)
-  }
-  const size = tokens(JSON.stringify(tools))
-  t.comment(`tools: ${size} tokens`)
-  t.ok(size <= MAX_TOOL_TOKENS, `${size} tokens`)
-  const instructions = client.getInstructions() ?? ''
-  for (const word of ['realised gains', 'what changed', 'never instructions', 'refreshedAt'])
-    t.match(instructions, word)
-  const { contents } = await client.readResource({ uri: 'investment-data://types' })
-  const [{ text } = { text: '' }] = contents as { text: string }[]
-  for (const line of [
-    'SPLIT_SELL: -',
-    'EXPIRATION: not defined',
-    'WITHDRAWAL: ',
-    'What the lists do not say',
-  ])
-    t.match(text, line)
-  bodies.push(JSON.stringify({ tools, instructions, contents }))
-})
+/** Name of a connection of the sample data: an answer has it, and never the token. */
+const nameOf = (token: string) => token.toLowerCase()
+
+type Properties = Record<string, { items?: object }>
+
+t.test(
+  'the tools: names, annotations, instructions, and at most 1,600 tokens, and only keywords that each model takes',
+  async (t) => {
+    const { client } = await host(t, demo)
+    const { tools } = await client.listTools()
+    t.same(
+      tools.map(({ name }) => name),
+      [
+        'describe_connection',
+        'list_transactions',
+        'summarize',
+        'check_positions',
+        'list_transfer_orders',
+      ],
+    )
+    for (const { annotations, inputSchema } of tools) {
+      t.match(annotations, { readOnlyHint: true, idempotentHint: true })
+      const { properties = {}, ...root } = inputSchema
+      t.strictSame(Object.keys(root).sort(), ['required', 'type'])
+      for (const [name, { items = {}, ...schema }] of Object.entries(properties as Properties))
+        for (const keyword of Object.keys({ ...schema, ...items }))
+          t.ok(['type', 'description', 'enum'].includes(keyword), `${name}: ${keyword}`)
+    }
+    const size = tokens(JSON.stringify(tools))
+    t.comment(`tools: ${size} tokens`)
+    t.ok(size <= MAX_TOOL_TOKENS, `${size} tokens`)
+    const instructions = client.getInstructions() ?? ''
+    for (const word of ['realised gains', 'what changed', 'never instructions', 'refreshedAt'])
+      t.match(instructions, word)
+    const { contents } = await client.readResource({ uri: 'investment-data://types' })
+    const [{ text } = { text: '' }] = contents as { text: string }[]
+    for (const line of [
+      'SPLIT_SELL: -',
+      'EXPIRATION: not defined',
+      'WITHDRAWAL: ',
+      'What the lists do not say',
+    ])
+      t.match(text, line)
+    bodies.push(JSON.stringify({ tools, instructions, contents }))
+  },
+)
 
 t.test('describe_connection: the facts of both lists', async (t) => {
   const { ask } = await host(t, demo)
@@ -282,14 +208,15 @@ t.test('summarize: dividends of each story are those of expected.json', async (t
   // Their dividends have another currency, or no type yet.
   const others = ['DEMOFOREIGN1', 'DEMOUNKNOWN1']
   const stories = Object.keys(expected).filter((name) => !others.includes(name))
-  const { ask } = await host(t, Object.fromEntries(stories.map((name) => [name, name])))
+  const { ask } = await host(t, Object.fromEntries(stories.map((name) => [nameOf(name), name])))
   for (const connection of stories)
     for (const [year, { dividendsGross, dividendsNet }] of Object.entries(
       expected[connection]?.[0]?.years ?? {},
     )) {
       const days = { from: `${year}-01-01`, to: `${year}-12-31`, types: ['DIVIDENDS'] }
-      const gross = await ask('summarize', { connection, list: 'portfolio', ...days })
-      const net = await ask('summarize', { connection, list: 'account', ...days })
+      const values = { connection: nameOf(connection), ...days }
+      const gross = await ask('summarize', { ...values, list: 'portfolio' })
+      const net = await ask('summarize', { ...values, list: 'account' })
       t.equal(units(gross.rows[0]?.amount), units(dividendsGross), `${connection} ${year} gross`)
       t.equal(units(net.rows[0]?.amount), units(dividendsNet), `${connection} ${year} net`)
     }
@@ -312,8 +239,329 @@ t.test('summarize: never adds currencies, and says what a sum does not mean', as
   })
   t.notMatch(sales.facts.notes.join(), /several types/)
   t.ok(sales.rows.every(({ titles }) => units(titles) !== 0n))
-  t.equal((await ask('summarize', { connection: 'large', list: 'account' })).facts.notes, undefined)
 })
+
+/** A note of an answer about two places of the same money. */
+const FEES = /rows of FEES .*commission .*never add/
+const TAXES = /taxes .*retentionFrom and retentionTo .*DIVIDEND_RETENTION and TAXES .*never add/
+
+t.test('summarize: the places of fees and of withheld tax, which are never added', async (t) => {
+  const caller = await addCaller(service.db)
+  const fees = { amount: '-1163.41', type: 'FEES', currency: 'EUR' } as const
+  await addAccountTransactions(
+    service.db,
+    caller.connection,
+    { ...fees, commission: null, taxes: null },
+    { type: 'DEPOSIT', amount: '5', commission: null, taxes: null, currency: 'EUR' },
+  )
+  const buy = { type: 'BUY', amount: '10', currency: 'EUR', taxes: null } as const
+  const dividends = { type: 'DIVIDENDS', amount: '30', currency: 'EUR' } as const
+  const retained = { retention_from: '1.25', retention_to: '3.50' }
+  await addPortfolioTransactions(
+    service.db,
+    caller.connection,
+    { ...buy, commission: '1163.41' },
+    { ...dividends, commission: null, taxes: null, ...retained },
+    { ...dividends, commission: null, taxes: '2.10' },
+  )
+  const { ask, client } = await host(t, { mine: caller.connection.token }, caller)
+  const notesOf = async (values: Arguments) => {
+    const { facts, rows } = await ask('summarize', { connection: 'mine', ...values })
+    return { notes: String(facts.notes ?? ''), rows, facts }
+  }
+  const ofRows = await notesOf({ list: 'account', types: ['FEES'] })
+  t.match(ofRows.notes, FEES)
+  t.match(ofRows.facts.unknownInAllRows, ['commission', 'taxes'])
+  const ofColumn = await notesOf({ list: 'portfolio', types: ['BUY'] })
+  t.match(ofColumn.notes, FEES)
+  t.notMatch(ofColumn.notes, TAXES)
+  t.strictSame(ofColumn.facts.unknownInAllRows, ['taxes', 'retentionFrom', 'retentionTo'])
+  const paid = await notesOf({ list: 'portfolio', types: ['DIVIDENDS'] })
+  t.match(paid.notes, TAXES)
+  t.match(paid.rows, [
+    {
+      amount: '60',
+      taxes: '2.10',
+      rowsWithout_taxes: '1',
+      retentionFrom: '1.25',
+      rowsWithout_retentionFrom: '1',
+      retentionTo: '3.50',
+    },
+  ])
+  const deposits = await notesOf({ list: 'account', types: ['DEPOSIT'] })
+  t.equal(deposits.notes, '')
+  const { contents } = await client.readResource({ uri: 'investment-data://types' })
+  const always = `${client.getInstructions()} ${JSON.stringify(contents)}`
+  for (const place of ['rows of FEES', 'retentionFrom and retentionTo'])
+    t.equal(always.split(place).length, 3, `${place}: in the instructions and the resource`)
+})
+
+t.test('an answer names the columns that are unknown in all rows', async (t) => {
+  const caller = await addCaller(service.db)
+  const investment = '33333333-0000-4000-8000-000000000021'
+  const dividends = { type: 'DIVIDENDS', amount: '30', titles: '4', investment } as const
+  await addPortfolioTransactions(service.db, caller.connection, dividends)
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const list = await ask('list_transactions', { connection: 'mine', list: 'portfolio' })
+  for (const column of ['taxes', 'retentionFrom', 'name'])
+    t.ok(list.facts.unknownInAllRows.includes(column), column)
+  t.notOk(list.facts.unknownInAllRows.includes('related'), 'no other transaction')
+  t.notOk(list.facts.unknownInAllRows.includes('amount'))
+  const positions = await ask('check_positions', { connection: 'mine' })
+  t.strictSame(positions.facts.unknownInAllRows, ['name', 'isin'])
+  const described = await ask('describe_connection', { connection: 'mine' })
+  t.match(described.facts.portfolio.rowsWithout, { taxes: 1, retentionFrom: 1, retentionTo: 1 })
+  t.notOk('amount' in described.facts.portfolio.rowsWithout)
+})
+
+t.test('summarize: titles are added only for types that change one position', async (t) => {
+  const caller = await addCaller(service.db)
+  const investment = '33333333-0000-4000-8000-000000000021'
+  const rows = [
+    ['BUY', '100'],
+    ['BUY', '260'],
+    ['SELL', '10'],
+    ['DIVIDENDS', '100'],
+    ['DIVIDENDS', '350'],
+    ['EXPIRATION', '5'],
+  ] as const
+  const values = rows.map(([type, titles]) => ({ type, titles, investment }))
+  await addPortfolioTransactions(service.db, caller.connection, ...values)
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const summarize = async (values: Arguments) => {
+    const answer = await ask('summarize', { connection: 'mine', list: 'portfolio', ...values })
+    return answer.rows.map(({ titles }) => titles ?? 'no column')
+  }
+  t.strictSame(await summarize({ by: ['type', 'investment'] }), ['360', '', '', '10'])
+  t.strictSame(await summarize({ by: ['investment'] }), ['no column'])
+  t.strictSame(await summarize({ types: ['DIVIDENDS'], by: ['type', 'investment'] }), ['no column'])
+  t.strictSame(await summarize({ types: ['BUY'], by: [], investment }), ['360'])
+  t.strictSame(await summarize({ types: ['BUY'], by: [] }), ['no column'])
+})
+
+t.test('text: without accents and case, also in names; no row says why', async (t) => {
+  const caller = await addCaller(service.db)
+  const investment = '33333333-0000-4000-8000-000000000021'
+  const other = '33333333-0000-4000-8000-000000000022'
+  const texts = ['Lumière du Nord', 'LUMIE\u0300RE', 'Otros', 'がす', 'Straße']
+  const rows = texts.map((description) => ({ description, investment: other }))
+  const named = { description: null, investment, operation_date_day: '2025-01-03' }
+  await addPortfolioTransactions(service.db, caller.connection, named, ...rows)
+  await addTransferOrders(service.db, caller.connection, { investment, name: 'Fondo Peñón' })
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const find = async (values: Arguments) =>
+    (await ask('list_transactions', { connection: 'mine', list: 'portfolio', ...values })).facts
+  const totals: [string, number][] = [
+    ['lumiere', 2],
+    ['LUMIÈRE du', 1],
+    ['penon', 1],
+    ['か', 0],
+    ['straße', 1],
+    ['nothing', 0],
+  ]
+  for (const [text, total] of totals) t.equal((await find({ text })).total, total, text)
+  const nothing = await find({ text: 'nothing' })
+  t.match(nothing.notes, [
+    /^No row is selected\. The portfolio list has 6 rows/,
+    /^0 rows of the list/,
+  ])
+  const excluded = await find({ text: 'lumiere', types: ['SELL'] })
+  t.match(excluded.notes, [/^No row is selected/, /^2 rows of the list have the text/])
+  const empty = await ask('summarize', { connection: 'mine', list: 'account' })
+  t.strictSame(empty.facts.notes, ['No row is selected. The account list has no rows.'])
+})
+
+t.test('names of investments, from transfer orders that agree', async (t) => {
+  const caller = await addCaller(service.db)
+  const one = '33333333-0000-4000-8000-000000000021'
+  const two = '44444444-0000-4000-8000-000000000022'
+  for (const investment of [one, two])
+    await addPortfolioTransactions(service.db, caller.connection, { investment, type: 'BUY' })
+  await addTransferOrders(
+    service.db,
+    caller.connection,
+    { investment: one, name: 'Fondo Uno' },
+    { investment: two, name: 'Fondo Dos' },
+    { investment: two, name: 'Fondo Tres' },
+  )
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const calls: [string, Arguments][] = [
+    ['list_transactions', { list: 'portfolio' }],
+    ['summarize', { list: 'portfolio', by: ['investment'] }],
+    ['check_positions', {}],
+  ]
+  for (const [tool, values] of calls) {
+    const { rows } = await ask(tool, { connection: 'mine', ...values })
+    const names = Object.fromEntries(rows.map(({ investment, name }) => [investment, name]))
+    t.strictSame(names, { '33333333': 'Fondo Uno', '44444444': '' }, tool)
+  }
+})
+
+const PORTFOLIO = '22222222-0000-4000-8000-000000000001'
+
+t.test('check_positions: one investment, and without those of no shares', async (t) => {
+  const caller = await addCaller(service.db)
+  const row = (investment: string, type: 'BUY' | 'SELL', titles: string | null) => {
+    const id = `${investment}-0000-4000-8000-000000000000`
+    return { portfolio_id: PORTFOLIO, investment: id, type, titles }
+  }
+  await addPortfolioTransactions(
+    service.db,
+    caller.connection,
+    row('11111111', 'BUY', '2.50'),
+    row('22222222', 'BUY', '2.50'),
+    row('22222222', 'SELL', '2.5'),
+    row('33333333', 'BUY', null),
+  )
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const found = async (values: Arguments) => {
+    const { rows } = await ask('check_positions', { connection: 'mine', ...values })
+    return rows.map(({ investment, shares = '' }) => [investment, shares])
+  }
+  const [held, sold, unknown] = [
+    ['11111111', '2.50'],
+    ['22222222', '0.00'],
+    ['33333333', ''],
+  ]
+  t.strictSame(await found({}), [held, sold, unknown])
+  t.strictSame(await found({ heldOnly: true }), [held, unknown], 'unknown shares may be some')
+  t.strictSame(await found({ heldOnly: false }), [held, sold, unknown])
+  t.strictSame(await found({ investment: '22222222' }), [sold])
+  t.strictSame(await found({ investment: '22222222', heldOnly: true }), [])
+  const none = await ask('check_positions', { connection: 'mine', investment: '99999999' })
+  t.match(none.text, /no investment with this identifier/)
+})
+
+t.test('list_transactions: the largest amounts of each currency first, exactly', async (t) => {
+  const caller = await addCaller(service.db)
+  const amounts: [string | null, string][] = [
+    ['9007199254740993.01', 'EUR'],
+    ['-9007199254740993.02', 'EUR'],
+    ['9.5', 'USD'],
+    [null, 'USD'],
+    ['10', 'USD'],
+    ['9007199254740993', 'EUR'],
+    ['0', 'JPY'],
+  ]
+  const rows = amounts.map(([amount, currency]) => ({ amount, currency, type: 'BUY' as const }))
+  await addPortfolioTransactions(service.db, caller.connection, ...rows)
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const values = { connection: 'mine', list: 'portfolio', orderBy: 'amount' }
+  const whole = await ask('list_transactions', values)
+  const wanted = [
+    ['-9007199254740993.02', 'EUR'],
+    ['0', 'JPY'],
+    ['10', 'USD'],
+    ['9007199254740993.01', 'EUR'],
+    ['9.5', 'USD'],
+    ['9007199254740993', 'EUR'],
+    ['', 'USD'],
+  ]
+  t.strictSame(
+    whole.rows.map(({ amount, currency }) => [amount, currency]),
+    wanted,
+  )
+  t.match(whole.facts.notes, [
+    /without their sign\. Amounts of different currencies do not compare/,
+  ])
+  const part = await ask('list_transactions', { ...values, limit: 2, offset: 2 })
+  t.strictSame(
+    part.rows.map(({ amount }) => amount),
+    ['10', '9007199254740993.01'],
+  )
+  t.match(part.facts, { total: 7, truncated: true, nextOffset: 4 })
+  const bank = await exported(demo.large, 'portfolio')
+  const sizeOf = (row: ExportedRow) => units(row.amount?.replace('-', ''))
+  const buys = bank.filter((row) => row.type === 'BUY' && row.currency === 'EUR')
+  const [first] = buys.sort((a, b) => (sizeOf(a) < sizeOf(b) ? 1 : -1))
+  const { ask: askBank } = await host(t, demo)
+  const bought = { connection: 'large', list: 'portfolio', types: ['BUY'], orderBy: 'amount' }
+  const largest = await askBank('list_transactions', { ...bought, limit: 10 })
+  t.equal(largest.rows.find(({ currency }) => currency === 'EUR')?.amount, first?.amount)
+})
+
+t.test('values that hosts send in another form: the same answers', async (t) => {
+  const { ask } = await host(t, demo)
+  const values = { connection: 'large', list: 'portfolio' }
+  const same: [string, Arguments, Arguments][] = [
+    ['list_transactions', { types: ['BUY'], limit: 5 }, { types: 'BUY', limit: '5', from: null }],
+    ['list_transactions', { types: ['BUY', 'SELL'] }, { types: 'BUY, SELL', offset: '0' }],
+    ['list_transactions', { types: ['BUY', 'SELL'] }, { types: '["BUY","SELL"]', orderBy: null }],
+    ['summarize', { by: ['year', 'type'] }, { by: 'year,type', text: null, investment: null }],
+    ['summarize', { by: [] }, { by: '[]' }],
+    ['summarize', {}, { by: null }],
+    ['summarize', { by: ['type'] }, { by: ['type', 'type'] }],
+  ]
+  for (const [tool, one, other] of same) {
+    const first = await ask(tool, { ...values, ...one })
+    t.notOk(first.isError, first.text)
+    const second = await ask(tool, { ...values, ...other })
+    t.equal(second.text, first.text, JSON.stringify(other))
+  }
+  const held = await ask('check_positions', { connection: 'gap', heldOnly: true })
+  const asText = { connection: 'gap', heldOnly: 'true', at: null, status: null }
+  t.equal((await ask('check_positions', asText)).text, held.text)
+})
+
+t.test('each argument: the error of an invalid value says what is valid', async (t) => {
+  const { ask, requests } = await host(t, demo)
+  const day = /must be a day of the calendar, such as 2025-03-14\.$/
+  const invalid: Record<string, [unknown[], RegExp]> = {
+    connection: [
+      [null, 'all', 5, ['small', 'large']],
+      /must be the name of one connection: small, large, gap, empty\. Call once for each/,
+    ],
+    list: [[null, 'both', 1, ['portfolio']], /must be portfolio or account\.$/],
+    from: [['2025-02-30', '2025', 20250101, '', '2025-01-01T00:00:00Z'], day],
+    to: [['31.12.2025', {}], day],
+    types: [[[], {}, 5, [null], '[', ['x'.repeat(61)]], /must be a list of 1 to 30 types/],
+    investment: [['abc', 5, ['12345678']], /must be an identifier of an answer, or its first 8/],
+    portfolioOrAccount: [['my bank'], /must be an identifier/],
+    text: [['', ' ', 5, 'x'.repeat(81)], /must be 1 to 80 characters/],
+    by: [
+      [['day'], ['year', 'month', 'type', 'investment'], 'day', 5, {}],
+      /must be a list of at most 3 of year, month, type, investment, portfolioOrAccount\.$/,
+    ],
+    offset: [[-1, 1.5, '1e3', true, []], /must be an integer of at least 0\.$/],
+  }
+  const valid = { connection: 'small', list: 'account' }
+  for (const [name, [values, message]] of Object.entries(invalid))
+    for (const value of values) {
+      const { isError, text } = await ask('summarize', { ...valid, [name]: value })
+      t.ok(isError, `${name}: ${JSON.stringify(value)}`)
+      t.match(text, message)
+      t.match(text, new RegExp(`^${name} must be `))
+    }
+  const others: [string, string, unknown, RegExp][] = [
+    ['list_transactions', 'limit', 101, /^limit must be an integer from 1 to 100\.$/],
+    ['list_transactions', 'orderBy', 'size', /^orderBy must be day or amount\.$/],
+    ['check_positions', 'at', 'today', /^at must be a day of the calendar/],
+    ['check_positions', 'status', 'ok', /^status must be complete or gap or notVerifiable\.$/],
+    ['check_positions', 'heldOnly', 1, /^heldOnly must be true or false\.$/],
+  ]
+  for (const [tool, name, value, message] of others) {
+    const values = { connection: 'small', ...(tool === 'list_transactions' ? valid : {}) }
+    const { isError, text } = await ask(tool, { ...values, [name]: value })
+    t.ok(isError, name)
+    t.match(text, message)
+  }
+  t.equal(requests(), 0)
+})
+
+t.test(
+  'sums of two connections: each answer names its own, and says that they are not added',
+  async (t) => {
+    const { ask } = await host(t, demo)
+    for (const connection of ['small', 'large']) {
+      const { facts } = await ask('summarize', { connection, list: 'account' })
+      t.equal(facts.connection, connection)
+      t.match(String(facts.notes), /Sums of several connections are not added/)
+    }
+    const { ask: askOne } = await host(t, { small: demo.small })
+    const { facts } = await askOne('summarize', { connection: 'small', list: 'account' })
+    t.notMatch(String(facts.notes), /several connections/)
+  },
+)
 
 t.test('summarize: an unknown value is counted, and never a zero', async (t) => {
   const caller = await addCaller(service.db)
@@ -339,12 +587,12 @@ t.test('check_positions: the shares of expected.json, and the gap', async (t) =>
   const stories = Object.keys(expected).filter((name) => name !== 'DEMOGAP1')
   const { ask } = await host(t, {
     gap: demo.gap,
-    ...Object.fromEntries(stories.map((name) => [name, name])),
+    ...Object.fromEntries(stories.map((name) => [nameOf(name), name])),
   })
   for (const connection of stories)
     for (const { investment, titles } of expected[connection]?.[0]?.positions ?? [])
       for (const [at, shares] of Object.entries(titles)) {
-        const { rows } = await ask('check_positions', { connection, at })
+        const { rows } = await ask('check_positions', { connection: nameOf(connection), at })
         const found = rows.filter((row) => row.investment === investment.slice(0, 8))
         const total = found.reduce((sum, row) => sum + units(row.shares), 0n)
         if (found.length === 1) t.equal(total, units(shares), `${connection}, ${at}`)
@@ -465,9 +713,7 @@ t.test(
       types: ['SELL'],
       by: ['year'],
     })
-    t.match(gain.facts.notes, [
-      'Amounts of outgoing types are proceeds, not gains: realised gains cannot be told.',
-    ])
+    t.match(String(gain.facts.notes), /proceeds, not gains: realised gains cannot be told/)
     const instructions = String(client.getInstructions())
     t.match(instructions, /cannot learn here: realised gains.*what changed.*never estimate them/s)
 
@@ -479,7 +725,7 @@ t.test(
       from: lastWeek,
       limit: 5,
     })
-    t.match(changed.facts.note, /this is not what changed since then/)
+    t.match(String(changed.facts.notes), /this is not what changed since then/)
     t.equal(changed.facts.total, portfolio.filter((row) => dayOf(row) >= lastWeek).length)
     const invented = await answerOf('What changed since last week?', 'list_transactions', {
       connection: 'depot',
@@ -546,7 +792,7 @@ t.test('no connections: a refusal', async (t) => {
   const { ask } = await host(t, {})
   const { isError, text } = await ask('describe_connection', { connection: 'mine' })
   t.ok(isError)
-  t.match(text, /no connection with this name/)
+  t.match(text, /^connection must be the name of one connection: this server has none/)
 })
 
 t.test(
@@ -959,6 +1205,31 @@ t.test('wrong settings: the program ends with a sentence that has no token', asy
   }
 })
 
+t.test('an earlier Node.js, without SQLite: one sentence', async (t) => {
+  const earlier = `
+    import { registerHooks } from 'node:module'
+    const version = { value: 'v20.20.2' }
+    Object.defineProperty(process, 'version', version)
+    registerHooks({
+      resolve(name, context, next) {
+        if (name === 'node:sqlite') throw new Error('No such built-in module: node:sqlite')
+        return next(name, context)
+      },
+    })`
+  const preload = `data:text/javascript,${encodeURIComponent(earlier)}`
+  const child = spawn(process.execPath, ['--import', preload, packed.program], {
+    env: environment(),
+  })
+  const exit = once(child, 'exit')
+  const [output, errors] = await Promise.all([
+    textOfStream(child.stdout),
+    textOfStream(child.stderr),
+  ])
+  t.strictSame(await exit, [2, null])
+  t.equal(output, '')
+  t.equal(errors, 'This program needs Node.js 22.13 or later, and this is v20.20.2.\n')
+})
+
 t.test('a connection token with "=" in it: only the first "=" ends the name', async (t) => {
   const client = await stdioClient(
     t,
@@ -1068,6 +1339,10 @@ t.test('the package: its version, its files, its size', async (t) => {
   const { size } = await stat(packed.file)
   t.comment(`package: ${size} bytes, program: ${(await stat(packed.program)).size} bytes`)
   t.ok(size < 500_000)
+})
+
+t.test('the codes of errors that an answer names are those of the service', async (t) => {
+  t.strictSame([...PROBLEM_CODES].sort(), Object.keys(ProblemCodes).sort())
 })
 
 t.test('hostile responses: the error is a short sentence without their text', async (t) => {

@@ -1,4 +1,3 @@
-import { DatabaseSync } from 'node:sqlite'
 import {
   type Connection,
   type InvestmentData,
@@ -47,6 +46,8 @@ export async function currentCopy(api: InvestmentData, token: string): Promise<S
 }
 
 function newCopy(): Copy {
+  // An import of this module fails in earlier versions of Node.js, before the program can say which one it needs.
+  const { DatabaseSync } = process.getBuiltinModule('node:sqlite')
   return { store: new SqliteStore(new DatabaseSync(':memory:'), 'connection'), rows: 0 }
 }
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 /** The program investment-data-mcp: serves one assistant over standard input and output. */
+import './node-version.ts'
 import { serveStdio } from '@modelcontextprotocol/server/stdio'
 import { InvestmentData } from '../../typescript/src/index.ts'
 import { createServer } from './server.ts'

@@ -4,30 +4,28 @@ import {
   type PortfolioTransaction,
   type SqliteStore,
 } from '../../typescript/src/index.ts'
+import type { filters as filterArguments, Values } from './arguments.ts'
 import { Identifiers } from './identifiers.ts'
+import { namesOf } from './names.ts'
 import { Refusal } from './refusal.ts'
 import { shortText } from './texts.ts'
 import { type ListArgument, TYPES } from './types.ts'
 
 export type Row = PortfolioTransaction | AccountTransaction
 
-/** Filters of a call: see `filters`. */
-export interface Filters {
-  list: ListArgument
-  from?: string
-  to?: string
-  types?: string[]
-  investment?: string
-  portfolioOrAccount?: string
-  text?: string
-}
+/** Filters of a call. */
+export type Filters = Values<typeof filterArguments>
 
-/** Identifiers of a whole list. */
-export interface ListIdentifiers {
-  /** Of the rows. Only a tool that shows them shortens them: a list may have 200,000. */
+/** What a selection has read of the whole list. */
+export interface Selection {
+  /** Identifiers of the rows. Only a tool that shows them shortens them: a list may have 200,000. */
   rows: string[]
   investments: Identifiers
   owners: Identifiers
+  /** Names of investments, from transfer orders. */
+  names: Map<string, string>
+  /** If no row is selected: why. */
+  notes: string[]
 }
 
 /** Returns the portfolio or the account of a row. */
@@ -45,45 +43,74 @@ export function rowsOf(copy: SqliteStore, list: ListArgument): Iterable<Row> {
  * Calls `take` with each selected row, newest first.
  * @throws Refusal for a type or an identifier that the list does not have: a result of 0 rows would be wrong
  */
-export function select(
-  copy: SqliteStore,
-  filters: Filters,
-  take: (row: Row) => void,
-): ListIdentifiers {
+export function select(copy: SqliteStore, filters: Filters, take: (row: Row) => void): Selection {
   const { list, from = '', to = '9999-12-31', types, investment, portfolioOrAccount } = filters
   if (from > to) throw new Refusal('from is after to.')
-  const text = filters.text?.toLowerCase()
+  const names = namesOf(copy)
+  const hasText = textFilterOf(filters.text, names)
   const ids: string[] = []
   const investments = new Set<string | null>()
   const owners = new Set<string>()
   const foundTypes = new Set<string>()
+  let selected = 0
+  let withText = 0
+  let firstDay = ''
+  let lastDay = ''
   for (const row of rowsOf(copy, list)) {
     ids.push(idOf(row))
     investments.add(row.investment)
     owners.add(ownerOf(row))
     foundTypes.add(row.type)
     const day = effectiveDay(row)
+    firstDay = day
+    lastDay ||= day
+    if (!hasText(row)) continue
+    withText += 1
     if (day < from || day > to) continue
     if (types !== undefined && !types.includes(row.type)) continue
-    if (investment !== undefined && !beginsWith(row.investment, investment)) continue
-    if (portfolioOrAccount !== undefined && !beginsWith(ownerOf(row), portfolioOrAccount)) continue
-    if (text !== undefined && !row.description?.toLowerCase().includes(text)) continue
+    if (investment !== undefined && !row.investment?.startsWith(investment)) continue
+    if (portfolioOrAccount !== undefined && !ownerOf(row).startsWith(portfolioOrAccount)) continue
+    selected += 1
     take(row)
   }
   checkTypes(list, types ?? [], foundTypes)
-  const identifiers = {
+  const selection = {
     rows: ids,
     investments: new Identifiers(investments),
     owners: new Identifiers(owners),
+    names,
+    notes: [] as string[],
   }
   // A beginning that several identifiers have would select too many rows.
-  if (investment !== undefined) identifiers.investments.expectOne('investment', investment)
-  if (portfolioOrAccount !== undefined) identifiers.owners.expectOne(list, portfolioOrAccount)
-  return identifiers
+  if (investment !== undefined) selection.investments.expectOne('investment', investment)
+  if (portfolioOrAccount !== undefined) selection.owners.expectOne(list, portfolioOrAccount)
+  if (selected === 0) {
+    const range = ids.length === 0 ? 'no rows' : `${ids.length} rows from ${firstDay} to ${lastDay}`
+    selection.notes.push(`No row is selected. The ${list} list has ${range}.`)
+    if (filters.text !== undefined)
+      selection.notes.push(
+        `${withText} rows of the list have the text in their description or in the name of their investment.`,
+      )
+  }
+  return selection
 }
 
-const beginsWith = (id: string | null, beginning: string) =>
-  id?.startsWith(beginning.toLowerCase()) ?? false
+/** Text without accents and case: "Lumière" is found as "lumiere". */
+const folded = (text: string) =>
+  text
+    .normalize('NFD')
+    .replaceAll(/[\u0300-\u036f]/g, '')
+    .normalize('NFC')
+    .toLowerCase()
+
+/** Returns a filter that also finds rows by the name of their investment. */
+function textFilterOf(text: string | undefined, names: Map<string, string>) {
+  if (text === undefined) return () => true
+  const wanted = folded(text)
+  const contains = (other: string | null | undefined) => folded(other ?? '').includes(wanted)
+  const named = new Set([...names].filter(([, name]) => contains(name)).map(([id]) => id))
+  return (row: Row) => contains(row.description) || named.has(row.investment ?? '')
+}
 
 /** Accepts the documented types, and those of a later version of the service that the list has. */
 function checkTypes(list: ListArgument, types: string[], found: Set<string>): void {

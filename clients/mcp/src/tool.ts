@@ -1,12 +1,12 @@
-import { fromJsonSchema, type JsonSchemaType, type McpServer } from '@modelcontextprotocol/server'
-import { AjvJsonSchemaValidator } from '@modelcontextprotocol/server/validators/ajv'
-import type { Static, TObject } from '@sinclair/typebox'
+import { fromJsonSchema, type McpServer } from '@modelcontextprotocol/server'
+import { PROBLEM_CODES } from '../../typescript/src/errors.ts'
 import {
   type InvestmentData,
   InvestmentDataError,
   ProblemError,
   type SqliteStore,
 } from '../../typescript/src/index.ts'
+import { type Arguments, schemaOf, type Values, valuesOf } from './arguments.ts'
 import { currentCopy } from './copies.ts'
 import { Refusal } from './refusal.ts'
 
@@ -23,32 +23,38 @@ export interface Answer {
   table?: string
 }
 
-interface Tool<Input extends TObject> {
+export interface Tool<Input extends Arguments> {
   name: string
   description: string
-  /** Its schema has `connection`, and rejects other properties. */
+  /** Its arguments, with `connection`. */
   input: Input
-  work: (input: Static<Input>, copy: SqliteStore) => Answer
+  work: (values: Values<Input>, copy: SqliteStore) => Answer
+}
+
+/** Returns a tool, whose function takes the checked values of its arguments. */
+export function defineTool<Input extends Arguments>(tool: Tool<Input>): Tool<Input> {
+  return tool
 }
 
 const ANNOTATIONS = { readOnlyHint: true, idempotentHint: true, openWorldHint: true }
 
 /** Adds a tool to a server. It reads the current copy of the connection that the call names. */
-export function addTool<Input extends TObject>(
+export function addTool<Input extends Arguments>(
   server: McpServer,
   { api, connections }: ServerOptions,
   { name, description, input, work }: Tool<Input>,
 ): void {
-  const config = { description, inputSchema: strictSchema(input), annotations: ANNOTATIONS }
-  server.registerTool(name, config, async (values) => {
+  // The schema is for the model. The arguments check their values themselves.
+  const schema = fromJsonSchema(schemaOf(input), { getValidator: () => accept })
+  const config = { description, inputSchema: schema, annotations: ANNOTATIONS }
+  server.registerTool(name, config, async (given) => {
     try {
-      const { connection } = values as { connection: string }
-      const token = Object.hasOwn(connections, connection) ? connections[connection] : undefined
-      if (token === undefined) throw new Refusal('This server has no connection with this name.')
-      const copy = await currentCopy(api, token)
+      const values = valuesOf(input, given)
+      const connection = String(values.connection)
+      const copy = await currentCopy(api, String(connections[connection]))
       const { facts, table } = work(values, copy)
       const refreshedAt = copy.refreshedAt()?.toISOString() ?? null
-      const head = JSON.stringify({ refreshedAt, ...facts })
+      const head = JSON.stringify({ connection, refreshedAt, ...facts })
       return { content: [{ type: 'text', text: table ? `${head}\n${table}` : head }] }
     } catch (error) {
       return { isError: true, content: [{ type: 'text', text: messageOf(error) }] }
@@ -56,24 +62,11 @@ export function addTool<Input extends TObject>(
   })
 }
 
-/**
- * Returns the schema for the SDK. The default validator does not name the property that it rejects, so an assistant
- * could not correct a misspelt filter.
- */
-function strictSchema<Input extends TObject>(input: Input) {
-  // TypeBox keeps symbols in its schemas, and an in-memory transport would send them.
-  const schema = JSON.parse(JSON.stringify(input)) as JsonSchemaType
-  const known = Object.keys(input.properties)
-  const check = new AjvJsonSchemaValidator().getValidator<Static<Input>>(schema)
-  const validate: typeof check = (values) => {
-    const unknown = Object.keys(values ?? {}).filter((name) => !known.includes(name))
-    if (unknown.length === 0) return check(values)
-    const names = JSON.stringify(unknown.map((name) => name.slice(0, 40)).slice(0, 5))
-    const errorMessage = `no argument has the name ${names}; the names are ${known.join(', ')}`
-    return { valid: false, data: undefined, errorMessage }
-  }
-  return fromJsonSchema<Static<Input>>(schema, { getValidator: () => validate as never })
-}
+const accept = (data: unknown) => ({
+  valid: true as const,
+  data: data as never,
+  errorMessage: undefined,
+})
 
 /** What the user can do about an error of the service. */
 const ADVICE: Record<string, string> = {
@@ -82,25 +75,6 @@ const ADVICE: Record<string, string> = {
   expired_token: 'The app token in the settings of this server must be replaced.',
   invalid_token: 'The app token in the settings of this server must be replaced.',
 }
-
-/** Codes of the service that an answer names. Another code could be any text. */
-const KNOWN_CODES: readonly string[] = [
-  'missing_credentials',
-  'malformed_credentials',
-  'invalid_token',
-  'expired_token',
-  'invalid_request',
-  'malformed_request',
-  'connection_not_found',
-  'route_not_found',
-  'cursor_expired',
-  'response_too_large',
-  'data_changed',
-  'method_not_allowed',
-  'too_many_requests',
-  'internal_error',
-  'service_unavailable',
-]
 
 /** Returns the error of a tool. An error of the service must never look like an empty list. */
 function messageOf(error: unknown): string {
@@ -114,7 +88,8 @@ function messageOf(error: unknown): string {
  */
 function causeOf(error: unknown): string {
   if (error instanceof ProblemError) {
-    const code = KNOWN_CODES.includes(error.code) ? error.code : 'unknown code'
+    // Another code could be any text.
+    const code = PROBLEM_CODES.find((known) => known === error.code) ?? 'unknown code'
     const advice = ADVICE[code] ?? 'Try again later.'
     return `The service answered with an error: ${code} (status ${Number(error.status)}). ${advice}`
   }

@@ -1,21 +1,24 @@
-/** Codes of the errors of the service. Later versions of the service may add codes. */
-export type ProblemCode =
-  | 'missing_credentials'
-  | 'malformed_credentials'
-  | 'invalid_token'
-  | 'expired_token'
-  | 'invalid_request'
-  | 'malformed_request'
-  | 'connection_not_found'
-  | 'route_not_found'
-  | 'cursor_expired'
-  | 'response_too_large'
-  | 'data_changed'
-  | 'method_not_allowed'
-  | 'too_many_requests'
-  | 'internal_error'
-  | 'service_unavailable'
-  | (string & {})
+/** Codes of the errors of the service. */
+export const PROBLEM_CODES = [
+  'missing_credentials',
+  'malformed_credentials',
+  'invalid_token',
+  'expired_token',
+  'invalid_request',
+  'malformed_request',
+  'connection_not_found',
+  'route_not_found',
+  'cursor_expired',
+  'response_too_large',
+  'data_changed',
+  'method_not_allowed',
+  'too_many_requests',
+  'internal_error',
+  'service_unavailable',
+] as const
+
+/** Code of an error of the service. Later versions of the service may add codes. */
+export type ProblemCode = (typeof PROBLEM_CODES)[number] | (string & {})
 
 /** Error of one query parameter in a 400. */
 export interface ParameterFault {

@@ -1,29 +1,29 @@
-import { Type } from '@sinclair/typebox'
 import { effectiveDay, type SqliteStore } from '../../../typescript/src/index.ts'
-import { oneOf } from '../arguments.ts'
+import { connection } from '../arguments.ts'
 import { Identifiers } from '../identifiers.ts'
-import { ownerOf, rowsOf } from '../selection.ts'
+import { CHARGES, chargeOf } from '../money.ts'
+import { ownerOf, type Row, rowsOf } from '../selection.ts'
 import { shortText } from '../texts.ts'
-import type { Answer } from '../tool.ts'
+import { type Answer, defineTool } from '../tool.ts'
 import type { ListArgument } from '../types.ts'
 
 /** Most entries of each kind. */
 const MAX_ENTRIES = 40
 
 export function describeConnection(connections: readonly string[]) {
-  return {
+  return defineTool({
     name: 'describe_connection',
     description:
-      'What a connection has: rows, days, types, currencies, portfolios and accounts. Call it first.',
-    input: Type.Object({ connection: oneOf(connections) }, { additionalProperties: false }),
-    work: (_input: object, copy: SqliteStore): Answer => ({
+      'What a connection has: rows, days, types, currencies, portfolios, accounts, and in how many rows a field is unknown. Call it first.',
+    input: { connection: connection(connections) },
+    work: (_values, copy): Answer => ({
       facts: {
         portfolio: factsOf(copy, 'portfolio'),
         account: factsOf(copy, 'account'),
         transferOrders: [...copy.transferOrders()].length,
       },
     }),
-  }
+  })
 }
 
 function factsOf(copy: SqliteStore, list: ListArgument) {
@@ -33,6 +33,7 @@ function factsOf(copy: SqliteStore, list: ListArgument) {
   const types = new Map<string, number>()
   const currencies = new Map<string, number>()
   const owners = new Map<string, number>()
+  const unknown = new Map<string, number>()
   // The newest row is first.
   for (const row of rowsOf(copy, list)) {
     rows += 1
@@ -41,6 +42,7 @@ function factsOf(copy: SqliteStore, list: ListArgument) {
     count(types, row.type)
     count(currencies, row.currency ?? '')
     count(owners, ownerOf(row))
+    for (const field of unknownFields(row)) count(unknown, field)
   }
   const identifiers = new Identifiers(owners.keys())
   return {
@@ -52,7 +54,19 @@ function factsOf(copy: SqliteStore, list: ListArgument) {
     [list === 'portfolio' ? 'rowsByPortfolio' : 'rowsByAccount']: most(owners, (owner) =>
       identifiers.short(owner),
     ),
+    rowsWithout: Object.fromEntries(unknown),
   }
+}
+
+/** Returns the figures of a row that are unknown, and whether its investment is. */
+function unknownFields(row: Row): string[] {
+  const values: Record<string, string | null | undefined> = {
+    amount: row.amount,
+    investment: row.investment,
+  }
+  for (const field of CHARGES) values[field] = chargeOf(row, field)
+  if ('transactionId' in row) Object.assign(values, { titles: row.titles, price: row.price })
+  return Object.keys(values).filter((field) => values[field] === null)
 }
 
 function count(counts: Map<string, number>, text: string): void {

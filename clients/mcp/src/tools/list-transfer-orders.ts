@@ -1,29 +1,26 @@
-import { type Static, Type } from '@sinclair/typebox'
-import type { AssetsTransferOrder, SqliteStore } from '../../../typescript/src/index.ts'
+import type { AssetsTransferOrder } from '../../../typescript/src/index.ts'
 import { type Line, partOf } from '../answer.ts'
-import { offset, oneOf } from '../arguments.ts'
+import { connection, offset } from '../arguments.ts'
 import { description, shortText } from '../texts.ts'
-import type { Answer } from '../tool.ts'
+import { type Answer, defineTool } from '../tool.ts'
 
 /** Orders of an answer; fewer if they exceed its bytes. */
 const MAX_ORDERS = 100
 
 export function listTransferOrders(connections: readonly string[]) {
-  const properties = { connection: oneOf(connections), offset }
-  const input = Type.Object(properties, { additionalProperties: false })
-  return {
+  return defineTool({
     name: 'list_transfer_orders',
     description:
       'Completed orders to transfer assets, with the names and ISINs of their investments.',
-    input,
-    work: ({ offset: from = 0 }: Static<typeof input>, copy: SqliteStore): Answer => {
+    input: { connection: connection(connections), offset },
+    work: ({ offset: from = 0 }, copy): Answer => {
       // The copy has no order, and parts need one.
       const lines = [...copy.transferOrders()].map(lineOf)
       const keyOf = (line: Line) => Object.values(line).join('\t')
       lines.sort((a, b) => (keyOf(a) < keyOf(b) ? -1 : 1))
       return partOf(lines.slice(from, from + MAX_ORDERS), from, lines.length)
     },
-  }
+  })
 }
 
 function lineOf(order: AssetsTransferOrder): Line {
@@ -37,7 +34,7 @@ function lineOf(order: AssetsTransferOrder): Line {
     total: String(order.total ?? ''),
     marketer: description(order.marketer?.name ?? null),
     managementCompany: description(order.managementCompany?.name ?? null),
-    portfolio: shortText(order.portfolio),
+    portfolio: description(order.portfolio),
     investment: shortText(order.investment),
   }
 }
