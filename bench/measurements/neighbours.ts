@@ -2,6 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { loginOfCheckout } from '../data/checkout-login.ts'
 import { fill, LARGE } from '../data/data-set.ts'
 import { type PostgresServer, withDatabase } from '../data/database.ts'
+import { dayBefore } from '../data/rows.ts'
+import { openConnection } from '../load/connection.ts'
 import {
   generateConstantLoad,
   generateInWorker,
@@ -23,6 +25,12 @@ const ROUNDS = 3
 const DURATION_MS = 3_000
 /** Time in which the load of the other app begins. */
 const LEAD_MS = 500
+/** First day of an export of 6,000 rows: the largest connection has five a day. */
+const EXPORT_FROM = dayBefore(1_200)
+
+/** What ten connections of another app request, over and over, next to an export. */
+const NEXT_TO_EXPORT = ['limit=5', 'limit=1000', 'limit=10000', 'since=start&limit=1000']
+const KEPT_ALIVE = 10
 
 /** What another app, or a caller without credentials, sends meanwhile. */
 interface Neighbour {
@@ -53,11 +61,17 @@ async function requestsOfLoad(key: string, service: Target): Promise<WireRequest
   return requests
 }
 
-function exportRequests(service: Target): WireRequest[] {
-  const [path = ''] = service.page({ connection: LARGE, limit: 1, page: 0 }).split('?')
+function exportRequests(service: Target, query = ''): WireRequest[] {
   const headers = { ...service.headers(LARGE), accept: 'application/x-ndjson' }
-  return [wireRequest(path, headers)]
+  return [wireRequest(pathOf(service, LARGE, query), headers)]
 }
+
+function pathOf(service: Target, connection: number, query: string): string {
+  const [path = ''] = service.page({ connection, limit: 1, page: 0 }).split('?')
+  return query === '' ? path : `${path}?${query}`
+}
+
+type Row = (string | number | undefined)[]
 
 interface Checkout {
   name: string
@@ -83,9 +97,10 @@ export async function measureNeighbours(
       }
       const service = await start(startService(database.serviceUrl))
       checkouts.push({ name: 'this checkout', service })
-      const rows: (string | number | undefined)[][] = []
+      const rows: Row[] = []
       for (const neighbour of NEIGHBOURS) rows.push(...(await measureNextTo(neighbour, checkouts)))
-      return table(COLUMNS, rows)
+      const exports = await measureExports(checkouts)
+      return `${table(COLUMNS, rows)}\n\n${table(EXPORT_COLUMNS, exports)}`
     })
   })
 }
@@ -150,4 +165,82 @@ function connectionsOfOthers(service: Target): number[] {
   return Array.from({ length: LARGE - 1 }, (_, index) => index + 1).filter(
     (connection) => service.headers(connection).authorization !== authorization,
   )
+}
+
+const EXPORT_COLUMNS = [
+  'Ten connections of another app',
+  'checkout',
+  'export ms',
+  '÷ alone',
+  'pages/s',
+]
+
+/** Measures an export alone and next to pages of another app, in rounds: other work on the machine affects all alike. */
+async function measureExports(checkouts: Checkout[]): Promise<Row[]> {
+  const cases = checkouts.flatMap(({ name, service }) =>
+    [undefined, ...NEXT_TO_EXPORT].map((query) => ({
+      name,
+      service,
+      query,
+      found: [] as Exports[],
+    })),
+  )
+  for (let round = 1; round <= ROUNDS; round += 1) {
+    for (const { name, service, query, found } of cases) {
+      const exports = await exportsNextTo(query, service)
+      found.push(exports)
+      const ms = digits(exports.ms)
+      process.stderr.write(`round ${round}: an export next to ${query}: ${name}: ${ms} ms\n`)
+    }
+  }
+  const alone = (name: string) => cases.find((each) => each.name === name)?.found ?? []
+  return cases.map(({ name, query, found }) => {
+    const ratios = found.map(({ ms }, round) => ms / (alone(name)[round]?.ms ?? Number.NaN))
+    return [
+      query ?? 'none',
+      name,
+      digits(median(found.map(({ ms }) => ms))),
+      digits(median(ratios)),
+      digits(median(found.map(({ rate }) => rate))),
+    ]
+  })
+}
+
+interface Exports {
+  /** Median duration, in ms. */
+  ms: number
+  /** Pages of the other app in a second. */
+  rate: number
+}
+
+async function exportsNextTo(query: string | undefined, service: Target): Promise<Exports> {
+  const { port } = service
+  const [request] = exportRequests(service, `from=${EXPORT_FROM}`)
+  const connection = await openConnection(port)
+  const send = async (): Promise<number> => {
+    const sentAt = performance.now()
+    const { status } = await connection.send(request?.bytes as Buffer)
+    if (status !== 200) throw new Error(`an export got ${status}`)
+    return performance.now() - sentAt
+  }
+  // The first one compiles the hot functions.
+  await send()
+  const pages = query === undefined ? [] : pagesOfOneApp(service, query)
+  const load = { port, clients: KEPT_ALIVE, requests: pages, durationMs: LEAD_MS + DURATION_MS }
+  const ended = pages.length > 0 ? generateInWorker(load) : undefined
+  await sleep(LEAD_MS)
+  const end = performance.now() + DURATION_MS
+  const durations: number[] = []
+  while (performance.now() < end) durations.push(await send())
+  connection.close()
+  return { ms: median(durations), rate: (await ended)?.rate ?? 0 }
+}
+
+/** Requests of one app that does not have the large connection. */
+function pagesOfOneApp(service: Target, query: string): WireRequest[] {
+  const [first = 1, ...others] = connectionsOfOthers(service)
+  const headers = service.headers(first)
+  const isOfApp = (id: number) => service.headers(id).authorization === headers.authorization
+  const connections = [first, ...others.filter(isOfApp)]
+  return connections.map((id) => wireRequest(pathOf(service, id, query), headers))
 }

@@ -11,7 +11,7 @@ export type BodyWriter = (
   request: ListRequest,
   writer: RowWriter,
   writing: Writing,
-) => Body
+) => Body | Promise<Body>
 
 /** Writes the body of an export, of changes or of a page. */
 export const pageBody: BodyWriter = (found, { limit, page }, writer, writing) => {

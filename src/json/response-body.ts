@@ -26,10 +26,20 @@ export interface Writing {
 }
 
 /** Writes rows within their frame: above AT_ONCE bytes in chunks, because the JSON takes two to three times the memory. */
-export function bodyOf(rows: RawRows, writer: RowWriter, frame: Frame, writing: Writing): Body {
+export function bodyOf(
+  rows: RawRows,
+  writer: RowWriter,
+  frame: Frame,
+  writing: Writing,
+): Body | Promise<Body> {
   if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, writing)
-  const { memory, turns } = writing
-  turns.recordSmall()
+  const { memory, turns, tenant } = writing
+  const turn = turns.nextSmall(tenant, rows.byteLength)
+  if (turn === undefined) return wholeOf(rows, writer, frame, memory)
+  return turn.then(() => wholeOf(rows, writer, frame, memory))
+}
+
+function wholeOf(rows: RawRows, writer: RowWriter, frame: Frame, memory: MemoryAccount): Buffer {
   const size =
     frame.opening.length + frame.closing.length + rows.count * writer.overhead + rows.byteLength
   const firstChunk = memory.takeForBody(size)

@@ -70,6 +70,12 @@ export class FairQueue<Item extends QueuedItem> {
     return item
   }
 
+  /** Counts what a tenant uses without an item, because no other one waits. */
+  pass(tenant: Tenant, use: number): void {
+    this.#usedAtTurn = Math.max(this.#used.get(tenant) ?? 0, this.#usedAtTurn)
+    this.#used.set(tenant, this.#usedAtTurn + use)
+  }
+
   /** Counts what an item has used beyond 1. */
   use(tenant: Tenant, more: number): void {
     this.#used.set(tenant, (this.#used.get(tenant) ?? 0) + more)

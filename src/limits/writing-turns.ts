@@ -1,9 +1,8 @@
 import { FairQueue } from './fair-queue.ts'
 import type { Tenant } from './tenants.ts'
 
-/** Pause before a chunk, within RECENT_MS of a small response, in ms. Without it, small responses take twice as long. */
-const PAUSE_MS = 1
-const RECENT_MS = 50
+/** Bytes that count as one turn: a chunk. */
+const TURN_BYTES = 65_536
 
 interface Waiting {
   tenant: Tenant
@@ -12,34 +11,35 @@ interface Waiting {
 }
 
 /**
- * Iterations of the event loop in which large responses write their chunks: one chunk in each, so that small responses need not
- * wait for many chunks, and a tenant with many large responses does not slow those of the others.
+ * Iterations of the event loop in which responses are written: while several wait, one chunk or one small response in each. A
+ * tenant that has written less goes first, so neither large responses nor many small ones slow those of the others.
  */
 export class WritingTurns {
   readonly #waiting = new FairQueue<Waiting>()
-  /** Time of the last small response, on performance.now()'s clock. */
-  #smallAt = Number.NEGATIVE_INFINITY
 
-  /** Resolves when the tenant has its next turn. */
+  /** Waits for the turn of a chunk, in a later iteration of the event loop. */
   next(tenant: Tenant): Promise<void> {
     return new Promise((begin) => {
       this.#waiting.add({ tenant, isContinued: false, begin })
-      if (this.#waiting.length === 1) this.#schedule()
+      if (this.#waiting.length === 1) setImmediate(this.#begin)
     })
   }
 
-  /** Records that a small response was written at once. */
-  recordSmall(): void {
-    this.#smallAt = performance.now()
-  }
-
-  #schedule(): void {
-    if (performance.now() - this.#smallAt < RECENT_MS) setTimeout(this.#begin, PAUSE_MS)
-    else setImmediate(this.#begin)
+  /**
+   * Waits for the turn of a small response. It costs as much as a chunk besides its bytes.
+   * @returns undefined if no response waits: it is written at once
+   */
+  nextSmall(tenant: Tenant, bytes: number): Promise<void> | undefined {
+    const turns = 1 + bytes / TURN_BYTES
+    if (this.#waiting.length === 0) {
+      this.#waiting.pass(tenant, turns)
+      return undefined
+    }
+    return this.next(tenant).then(() => this.#waiting.use(tenant, turns - 1))
   }
 
   readonly #begin = (): void => {
     this.#waiting.take(() => true)?.begin()
-    if (this.#waiting.length > 0) this.#schedule()
+    if (this.#waiting.length > 0) setImmediate(this.#begin)
   }
 }

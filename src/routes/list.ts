@@ -140,7 +140,7 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
       }
       // 200
       const writing = { memory, turns: app.writingTurns, tenant: request.admission.tenant }
-      const body = endpoint.writeBody(found, listRequest, writers[format], writing)
+      const body = await endpoint.writeBody(found, listRequest, writers[format], writing)
       if (endpoint.headersOf)
         reply.headers(endpoint.headersOf({ name, format, request: listRequest, version, found }))
       return sendList(reply, { ...found, format, representation }, body)

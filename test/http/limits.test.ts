@@ -235,6 +235,18 @@ t.test('FairQueue: a tenant saves up nothing while it does not wait', (t) => {
   t.end()
 })
 
+t.test('FairQueue: a use without an item counts, from the use of those that were served', (t) => {
+  const queue = new FairQueue<Item>()
+  const [busy, other, rare] = [new Tenant('busy'), new Tenant('other'), new Tenant('rare')]
+  addTo(queue, other, 'o'.repeat(20))
+  for (let turn = 0; turn < 20; turn += 1) queue.take(() => true)
+  queue.pass(busy, 3)
+  addTo(queue, busy, 'b')
+  addTo(queue, rare, 'rrrr')
+  t.same(namesOf(queue).join(''), 'rrrbr')
+  t.end()
+})
+
 t.test('FairQueue: a continued item goes before the others of its tenant', (t) => {
   const queue = new FairQueue<Item>()
   const [busy, other] = [new Tenant('busy'), new Tenant('other')]
@@ -309,6 +321,45 @@ t.test('WritingTurns: one chunk in a turn of the event loop, and tenants take tu
   for (const expected of [['b1'], ['b1', 'o1'], ['b1', 'o1', 'b2'], ['b1', 'o1', 'b2', 'b3']]) {
     await nextImmediate()
     t.same(order, expected)
+  }
+})
+
+t.test('WritingTurns: a small response is written at once while none waits', async (t) => {
+  const turns = new WritingTurns()
+  const [exporting, other] = [new Tenant('exporting'), new Tenant('other')]
+  t.equal(turns.nextSmall(other, 1_000), undefined)
+  const chunk = turns.next(exporting)
+  const small = turns.nextSmall(other, 1_000)
+  t.ok(small, 'it takes its turn while a chunk waits')
+  await Promise.all([chunk, small])
+  t.equal(turns.nextSmall(other, 1_000), undefined)
+})
+
+t.test('WritingTurns: an export has half of the turns next to many small responses', async (t) => {
+  const CHUNKS = 80
+  for (const { bytes, most } of [
+    // A page of 1,000 rows counts as 9 chunks, so 80 chunks let nine of them pass, and those at the start.
+    { bytes: 8 * 65_536, most: 9 + 10 },
+    { bytes: 0, most: CHUNKS + 10 },
+  ]) {
+    const turns = new WritingTurns()
+    const [exporting, busy] = [new Tenant('exporting'), new Tenant('busy')]
+    let written = 0
+    let isExporting = true
+    const clients = Array.from({ length: 10 }, async () => {
+      while (isExporting) {
+        await nextImmediate()
+        await turns.nextSmall(busy, bytes)
+        written += 1
+      }
+    })
+    // They have written much before the export begins.
+    for (let turn = 0; turn < 20; turn += 1) await nextImmediate()
+    written = 0
+    for (let chunk = 0; chunk < CHUNKS; chunk += 1) await turns.next(exporting)
+    isExporting = false
+    t.ok(written <= most, `${written} small responses of ${bytes} bytes during ${CHUNKS} chunks`)
+    await Promise.all(clients)
   }
 })
 

@@ -171,7 +171,7 @@ interface WriteOptions {
 async function write(list: List, rows: Row[], options: WriteOptions = {}): Promise<string> {
   const { account = accountOf(limits), format = 'json', leaves } = options
   const raw = await readRaw(list.item, rows, account)
-  const body = bodyOf(raw, rowWriters(list)[format], FRAME, writingOf(account))
+  const body = await bodyOf(raw, rowWriters(list)[format], FRAME, writingOf(account))
   const sent: Buffer[] = []
   const kept: Buffer[] = []
   const send = () => sent.push(...kept.splice(0).map((chunk) => Buffer.from(chunk)))
@@ -307,7 +307,7 @@ t.test('a long end, such as that of many removed rows: not every row takes a chu
   const account = accountOf(limits)
   const raw = await readRaw(AccountTransactions.item, rows, account)
   const closing = `],"removed":["${'x'.repeat(200_000)}"],"limit":1000}`
-  const body = bodyOf(
+  const body = await bodyOf(
     raw,
     rowWriters(AccountTransactions).json,
     { ...FRAME, closing },
