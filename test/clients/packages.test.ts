@@ -51,7 +51,8 @@ import { DatabaseSync } from 'node:sqlite'
 import Database from 'better-sqlite3'
 import {
   type CopyResult, type CopyStore, type Decimal, type Gap, InvestmentData, type OnChanges, type PositionCheck,
-  type PositionEffect, positionEffect, checkPositions, chronological, positions, ProblemError, type RowChanges, SqliteStore,
+  type PositionEffect, type PositionsOfDay, positionEffect, checkPositions, chronological, positions, positionsByDay, ProblemError,
+  type RowChanges, SqliteStore,
 } from '@investment-data/client'
 
 const api = new InvestmentData({ baseUrl: 'https://data.example.com', token: 'a' }).connection('b')
@@ -90,11 +91,13 @@ for (const { isin } of store.transferOrders()) console.log(isin)
 for (const { amount } of chronological(store.accountTransactions({ to: '2025-12-31' }))) console.log(amount)
 const checks: PositionCheck[] = checkPositions(store)
 const gap: Gap | undefined = checks[0]?.firstGap
+const days: PositionsOfDay[] = positionsByDay(store, { from: '2025-01-01', to: '2025-12-31', names: { x: 'y' } })
+const shares: (Decimal | null)[] | undefined = days[0]?.positions.map(({ shares }) => shares)
 const own = await api.syncAccountTransactions({ apply: () => {} })
 if (own.status === 'complete') times.push(own.refreshedAt)
 const code = (error: unknown) => error instanceof ProblemError && error.code === 'a_later_code'
 store.delete()
-console.log(times, total, counts, gap, code, other)
+console.log(times, total, counts, gap, code, other, shares)
 `
 const EVERYTHING_PY = `
 import sqlite3
@@ -104,7 +107,8 @@ from typing import List, Optional
 
 from investment_data import (
     AsyncInvestmentData, Complete, CopyResult, CopyStore, Gap, InvestmentData, OnChanges, PositionCheck,
-    PositionEffect, RowChanges, SqliteStore, check_positions, chronological, position_effect, positions,
+    PositionEffect, PositionsOfDay, RowChanges, SqliteStore, check_positions, chronological, position_effect,
+    positions, positions_by_day,
 )
 
 def on_changes(changes: RowChanges) -> None:
@@ -137,11 +141,13 @@ def synchronous() -> None:
     amounts: List[Decimal] = [each["amount"] for each in chronological(store.account_transactions(to="2025-12-31"))]
     checks: List[PositionCheck] = check_positions(store)
     gap: Optional[Gap] = checks[0].first_gap
+    days: List[PositionsOfDay] = positions_by_day(store, from_="2025-01-01", to="2025-12-31", names={"x": "y"})
+    held: List[Optional[Decimal]] = [each.shares for each in days[0].positions]
     own = api.sync_account_transactions(cursor=None, apply=print)
     if isinstance(own, Complete):
         times.append(own.refreshed_at)
     store.delete()
-    print(times, amounts, gap)
+    print(times, amounts, gap, held)
 
 async def asynchronous() -> None:
     async with AsyncInvestmentData("https://data.example.com", "a") as client:

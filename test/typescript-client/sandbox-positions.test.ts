@@ -47,8 +47,20 @@ function sharesAt({ positions, firstGap }: State, day: string): Shares {
 }
 
 async function positionsAt(client: Driver, file: string, to?: string): Promise<Shares> {
-  const found = await client.read(file, 'mine', 'positions', to === undefined ? {} : { to })
-  const held = found.filter(({ shares }) => plain(String(shares)) !== '0')
+  return sharesOf(await client.read(file, 'mine', 'positions', to === undefined ? {} : { to }))
+}
+
+/** Positions at the end of each day of a range, in the same form. */
+async function positionsByDay(client: Driver, file: string, from: string, to: string) {
+  const days = await client.read(file, 'mine', 'positionsByDay', { from, to })
+  return days.map(({ day, positions }) => ({
+    day: String(day),
+    shares: sharesOf(positions as Record<string, unknown>[]),
+  }))
+}
+
+function sharesOf(positions: Record<string, unknown>[]): Shares {
+  const held = positions.filter(({ shares }) => plain(String(shares)) !== '0')
   const entries = held.map((each) => [
     `${each.portfolioId} ${each.investment}`,
     plain(String(each.shares)),
@@ -62,14 +74,18 @@ function daysOf({ positions }: State): string[] {
   const before = changes.map((day) =>
     new Date(Date.parse(day) - 86_400_000).toISOString().slice(0, 10),
   )
-  return [...new Set([...changes, ...before])]
+  return [...new Set([...changes, ...before])].sort()
 }
 
 async function compare(t: Test, client: Driver, token: string, state: State) {
   const file = fileOf(token)
-  for (const day of daysOf(state))
+  const days = daysOf(state)
+  for (const day of days)
     t.strictSame(await positionsAt(client, file, day), sharesAt(state, day), `${token}, ${day}`)
   t.strictSame(await positionsAt(client, file), sharesAt(state, '9999-12-31'), token)
+  const [from = '', to = ''] = [days[0], days.at(-1)]
+  for (const { day, shares } of await positionsByDay(client, file, from, to))
+    t.strictSame(shares, sharesAt(state, day), `${token}, ${day}, of all days`)
 }
 
 t.test('positions of each story on each day: those of expected.json', async (t) => {

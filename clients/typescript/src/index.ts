@@ -1,3 +1,4 @@
+export { chronological, effectiveDay } from './chronological.ts'
 export {
   type CallOptions,
   type Changes,
@@ -39,17 +40,17 @@ export {
   TransportError,
 } from './errors.ts'
 export type { Attempt, RetryOptions } from './http.ts'
+export type { InvestmentNames } from './names.ts'
 export { type PositionEffect, positionEffect } from './position-effect.ts'
+export type { Gap, PositionCheck, PositionReason, PositionStatus } from './position-walk.ts'
 export {
   checkPositions,
-  chronological,
-  effectiveDay,
-  type Gap,
   type Position,
-  type PositionCheck,
-  type PositionReason,
-  type PositionStatus,
+  type PositionsByDayOptions,
+  type PositionsOfDay,
+  type PositionsOptions,
   positions,
+  positionsByDay,
 } from './positions.ts'
 export {
   type PostgresBound,

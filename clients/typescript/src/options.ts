@@ -60,3 +60,11 @@ export function dayOf(name: string, value: unknown): string | undefined {
   if (value === undefined || typeof value === 'string') return value
   throw new TypeError(`${name} must be a text such as 2025-03-14`)
 }
+
+/** Returns a day of the calendar: it is counted, or compared as text. */
+export function calendarDay(name: string, value: unknown): string {
+  const isDay = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}$/.test(value)
+  const time = isDay ? Date.parse(value) : Number.NaN
+  if (isDay && !Number.isNaN(time) && new Date(time).toISOString().startsWith(value)) return value
+  throw new TypeError(`${name} must be a day such as 2025-03-14`)
+}

@@ -47,6 +47,7 @@ from investment_data import (  # noqa: E402
     chronological,
     exact_sum,
     positions,
+    positions_by_day,
 )
 
 ASYNC = "--asyncio" in sys.argv
@@ -167,7 +168,10 @@ async def read_postgres(store: Any, call: Dict[str, Any]) -> Any:
     if what == "checks":
         return known(await value_of(check_positions(store)))
     if what == "positions":
-        return known(await value_of(positions(store, at=call.get("to"))))
+        found = positions(store, at=call.get("to"), names=call.get("names"))
+        return known(await value_of(found))
+    if what == "positionsByDay":
+        return known(await value_of(by_day(store, call)))
     if what == "orders":
         return await value_of(store.transfer_orders())
     if what == "chronological":
@@ -176,13 +180,26 @@ async def read_postgres(store: Any, call: Dict[str, Any]) -> Any:
     return await value_of(rows(from_=call.get("from"), to=call.get("to")))
 
 
-def known(values: Any) -> Any:
+def by_day(store: Any, call: Dict[str, Any]) -> Any:
+    return positions_by_day(
+        store, from_=call["from"], to=call["to"], names=call.get("names")
+    )
+
+
+def known(value: Any) -> Any:
     """Without the attributes that the TypeScript client leaves out."""
+    if isinstance(value, list):
+        return [known(each) for each in value]
+    if dataclasses.is_dataclass(value):
+        value = camel(value)
+    if not isinstance(value, dict):
+        return value
     optional = ("firstGap", "reason")
-    return [
-        {name: each for name, each in value.items() if each is not None or name not in optional}
-        for value in camel(values)
-    ]
+    return {
+        name: known(each)
+        for name, each in value.items()
+        if each is not None or name not in optional
+    }
 
 
 OWN_TABLES = (
@@ -300,7 +317,9 @@ async def read(connection: Any, call: Dict[str, Any]) -> Any:
         if call["list"] == "checks":
             return known(check_positions(store))
         if call["list"] == "positions":
-            return known(positions(store, at=call.get("to")))
+            return known(positions(store, at=call.get("to"), names=call.get("names")))
+        if call["list"] == "positionsByDay":
+            return known(by_day(store, call))
         if call["list"] == "orders":
             return list(store.transfer_orders())
         if call["list"] == "chronological":

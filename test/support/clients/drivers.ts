@@ -17,11 +17,13 @@ import {
   InvestmentData,
   InvestmentDataError,
   type PortfolioTransaction,
+  type PositionsByDayOptions,
   type PostgresClient,
   type PostgresReader,
   PostgresStore,
   ProblemError,
   positions,
+  positionsByDay,
   type RowChanges,
   type SqliteDatabase,
   type SqliteReader,
@@ -80,13 +82,22 @@ interface Range {
   from?: string
   to?: string
   limit?: number
+  /** Names of investments, for positions. */
+  names?: Record<string, string>
 }
 
 /** Deletes a copy, or the copy with its history. */
 export type Deletion = 'delete' | 'delete with history'
 
 /** What a copy is asked for without the service. */
-export type Reading = ListName | 'orders' | 'chronological' | 'checks' | 'positions' | Deletion
+export type Reading =
+  | ListName
+  | 'orders'
+  | 'chronological'
+  | 'checks'
+  | 'positions'
+  | 'positionsByDay'
+  | Deletion
 
 export interface CopyOptions {
   history?: boolean
@@ -387,7 +398,8 @@ export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
           orders: () => store.transferOrders(),
           chronological: () => chronological(store.portfolioTransactions()),
           checks: () => checkPositions(store),
-          positions: () => positions(store, { at: range?.to }),
+          positions: () => positions(store, { at: range?.to, names: range?.names }),
+          positionsByDay: () => positionsByDay(store, daysOf(range)),
         }
         return [...readings[what]()].map((row) => ({ ...row }))
       } finally {
@@ -507,9 +519,17 @@ async function readPostgres(
   }
   if (what === 'checks') return (await checkPositions(store)).map((row) => ({ ...row }))
   if (what === 'positions')
-    return (await positions(store, { at: range?.to })).map((row) => ({ ...row }))
+    return (await positions(store, { at: range?.to, names: range?.names })).map((row) => ({
+      ...row,
+    }))
+  if (what === 'positionsByDay')
+    return (await positionsByDay(store, daysOf(range))).map((day) => ({ ...day }))
   await store.delete({ history: what === 'delete with history' })
   return []
+}
+
+function daysOf({ from = '', to = '', names }: Range = {}): PositionsByDayOptions {
+  return names === undefined ? { from, to } : { from, to, names }
 }
 
 async function collect(rows: AsyncIterable<object>): Promise<Row[]> {

@@ -2,6 +2,7 @@
 
 from ._async_client import AsyncConnection, AsyncInvestmentData, AsyncRows
 from ._client import Connection, InvestmentData, Rows
+from ._chronological import chronological, effective_day
 from ._copies import (
     AccountChanges,
     CopyChanges,
@@ -17,6 +18,7 @@ from ._copies import (
     RowChanges,
     SyncedCopies,
 )
+from ._decimals import exact_sum
 from ._errors import (
     AuthenticationError,
     CopyError,
@@ -37,17 +39,13 @@ from ._lists import (
     SyncResult,
 )
 from ._options import Day, Retry
+from ._position_walk import Gap, PositionCheck, PositionReason, PositionStatus
 from ._positions import (
-    Gap,
     Position,
-    PositionCheck,
-    PositionReason,
-    PositionStatus,
+    PositionsOfDay,
     check_positions,
-    chronological,
-    effective_day,
-    exact_sum,
     positions,
+    positions_by_day,
 )
 from ._postgres_store import AsyncPostgresReader, AsyncPostgresStore, PostgresReader, PostgresStore
 from ._rows import (
@@ -116,6 +114,7 @@ __all__ = [
     "PositionEffect",
     "PositionReason",
     "PositionStatus",
+    "PositionsOfDay",
     "PostgresOnChanges",
     "PostgresReader",
     "PostgresStore",
@@ -137,4 +136,5 @@ __all__ = [
     "exact_sum",
     "position_effect",
     "positions",
+    "positions_by_day",
 ]

@@ -74,6 +74,20 @@ def day(name: str, value: object) -> Optional[str]:
     return None if value is None else str(value)
 
 
+def calendar_day(name: str, value: object) -> str:
+    """Text of a day of the calendar: it is counted, or compared as text."""
+    text = day(name, value)
+    if text is None:
+        raise TypeError(f"{name} must be a date, or a text such as 2025-03-14")
+    try:
+        is_day = date.fromisoformat(text).isoformat() == text
+    except ValueError:
+        is_day = False
+    if not is_day:
+        raise ValueError(f"{name} must be a day such as 2025-03-14")
+    return text
+
+
 @dataclass(frozen=True)
 class Retry:
     """Repeated attempts of a request. Delays are in seconds."""
