@@ -49,6 +49,25 @@ export async function compareSchema(db: Kysely<Tables>) {
   }
 }
 
+/**
+ * Returns the statements that rebuild the indexes of texts, if glibc or ICU now sorts in another way than at their creation:
+ * a text would not be found in them, or be stored twice.
+ */
+export async function staleCollation(db: Kysely<Tables>): Promise<string[]> {
+  const { rows } = await sql<{ text: string }>`
+    with stale as (
+      select datname as name from pg_database
+      where datname = current_database() and datcollversion <> pg_database_collation_actual_version(oid))
+    select format('reindex index concurrently %s', indexrelid::regclass) as text
+    from pg_index join pg_class c on c.oid = indrelid cross join stale
+    where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+      and 'pg_catalog."default"'::regcollation = any(indcollation::oid[])
+    union all select format('alter database %I refresh collation version', name) from stale`.execute(
+    db,
+  )
+  return rows.map((row) => row.text)
+}
+
 /** Leaves out what docs/reference/partitions.sql and citus.sql change. */
 function bare(statement: string): string {
   return statement

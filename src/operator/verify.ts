@@ -2,12 +2,12 @@ import { type Kysely, type RawBuilder, sql } from 'kysely'
 import { firstOfMonth } from '../postgres/statements.ts'
 import type { Tables } from '../postgres/tables.ts'
 import { pagedLists } from '../schemas/lists.ts'
-import { compareSchema } from './catalog.ts'
+import { compareSchema, staleCollation } from './catalog.ts'
 import { withoutTimeouts } from './database.ts'
 import { withoutTimeout } from './deletion.ts'
 import { showProgress } from './output.ts'
 
-/** Checks row counts, change numbers and the schema in one snapshot, so that other sessions may write meanwhile. */
+/** Checks row counts, change numbers, the schema and its collation in one snapshot, so that other sessions may write meanwhile. */
 export async function verifyRowCounts(db: Kysely<Tables>) {
   let done = 0
   using _progress = showProgress(() => {
@@ -26,13 +26,14 @@ export async function verifyRowCounts(db: Kysely<Tables>) {
     await sql.raw(withoutTimeouts('transaction')).execute(transaction)
     await sql`set local work_mem = '64MB'`.execute(transaction)
     const schema = await compareSchema(transaction)
+    const collation = await staleCollation(transaction)
     const numbers = await find(pagedLists.map(wrongNumbers))
     const differences = await find(pagedLists.flatMap(wrongCounts))
     const { rows } = await sql<{ connections: number; rows: number }>`
       select count(*)::float8 as connections,
         coalesce(sum(portfolio_transactions + account_transactions), 0)::float8 as rows
       from connection`.execute(transaction)
-    return { connections: 0, rows: 0, ...rows[0], differences, numbers, schema }
+    return { connections: 0, rows: 0, ...rows[0], differences, numbers, schema, collation }
   })
 }
 

@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { sql } from 'kysely'
 import t from 'tap'
 import { openClient } from '../support/database.ts'
@@ -5,6 +6,7 @@ import { accountLine, portfolioLine, prepareImport } from '../support/importing.
 import { operatorHere, operatorWaits } from '../support/operator-process.ts'
 import { addPortfolioTransactions, listNames, lists } from '../support/rows.ts'
 import { setReplica } from '../support/state.ts'
+import { databaseUrl, onServer } from '../support/template.ts'
 
 const { url, db, run, newConnection, rowCounts } = await prepareImport(t)
 const verify = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL: url })
@@ -29,8 +31,42 @@ t.test('Correct row counts: exit code 0', async (t) => {
     differences: [],
     numbers: [],
     schema: { missing: [], unexpected: [] },
+    collation: [],
   })
 })
+
+t.test(
+  'other collation than at the creation of the indexes: the statements that mend it',
+  async (t) => {
+    const name = `collation_${randomBytes(6).toString('hex')}`
+    const server = new URL(url)
+    server.pathname = '/postgres'
+    // Without a version, as in the C locale, there is nothing to compare.
+    await onServer(
+      server.href,
+      `create database ${name} template template0 encoding 'UTF8' locale 'C' locale_provider icu icu_locale 'und'`,
+    )
+    t.teardown(() => onServer(server.href, `drop database ${name} (force)`))
+    const DATABASE_URL = databaseUrl(server.href, name)
+    const verifyThere = (...flags: string[]) => operatorHere(['verify', ...flags], { DATABASE_URL })
+    t.match(await operatorHere(['migrate'], { DATABASE_URL }), { code: 0 })
+    t.match(await verifyThere(), { code: 0 })
+
+    await onServer(
+      DATABASE_URL,
+      `update pg_database set datcollversion = 'older' where datname = '${name}'`,
+    )
+    const { code, stdout } = await verifyThere()
+    t.equal(code, 1)
+    for (const index of ['app_name_key', 'app_client_id_key', 'connection_external_id'])
+      t.match(stdout, `\n  reindex index concurrently ${index};\n`)
+    t.match(stdout, new RegExp(`\n  alter database ${name} refresh collation version;\n$`))
+
+    const { collation } = (await verifyThere('--json')).json()
+    for (const statement of collation) await onServer(DATABASE_URL, statement)
+    t.match(await verifyThere(), { code: 0 })
+  },
+)
 
 t.test(
   'settings of the login: they neither end a long command nor change its result',

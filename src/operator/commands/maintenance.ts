@@ -74,6 +74,9 @@ export async function verify(
     rights.length > 0 &&
       `PUBLIC has rights that docs/reference/public-rights.sql revokes:\n${rights.map(listed('missing')).join('\n')}`,
     drift.length > 0 && `The schema differs from docs/reference/schema.sql:\n${drift.join('\n')}`,
+    json.collation.length > 0 &&
+      'The operating system sorts texts in another way than when the indexes were created. Run, as the owner of the ' +
+        `database:\n${json.collation.map((statement) => `  ${statement};`).join('\n')}`,
   ].filter((part) => part !== false)
   const found = hardened ? { ...json, publicRights: rights } : json
   if (text.length > 0) return { json: found, text: text.join('\n'), failed: true }
