@@ -79,6 +79,22 @@ function compilePages(list: PagedList) {
       rows: sinceFrom.where('t.effective_day', '<=', p.to),
       order,
     }),
+    days: responseQuery({
+      title: `${table} first page of days`,
+      purpose: 'Reads the first page of a short range, and counts its rows.',
+      list,
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfDays(table))),
+      rows: sinceFrom.where('t.effective_day', '<=', p.to),
+      order,
+    }),
+    months: responseQuery({
+      title: `${table} first page of months`,
+      purpose: 'Reads the first page of a range, and the number of its rows.',
+      list,
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfMonths(table))),
+      rows: sinceFrom.where('t.effective_day', '<=', p.to),
+      order,
+    }),
     later: responseQuery({
       title: `${table} later page`,
       purpose: 'Reads a later page, from the day of its first row: it skips only rows of that day.',
@@ -105,7 +121,13 @@ function compilePages(list: PagedList) {
   }
 }
 
-/** Reads a page with its total. Only a full first page needs a count: of another one, the rows are the total. */
+/**
+ * Up to this limit, most first pages of a range are full. So the statement of the page also counts: a second one would
+ * cost more than the counts of pages that are not full.
+ */
+const SMALL_LIMIT = 100
+
+/** Reads a page with its total. A first page that is not full needs no count: its rows are the total. */
 async function readPage(
   db: Database,
   list: List,
@@ -119,15 +141,28 @@ async function readPage(
   const filters: Record<keyof Filters, string> = { from: from ?? '-infinity', to: to ?? 'infinity' }
   const values = { ...filters, limit, offset: limit * page }
   if (page > 0) return readRows(db, table, queries.later, request, values, known)
+  const isRange = from !== undefined || to !== undefined
+  if (isRange && limit <= SMALL_LIMIT) {
+    const query = isShort(from, to) ? queries.days : queries.months
+    return readRows(db, table, query, request, values, known)
+  }
   const { lookup, rows } = await readRows(db, table, queries.first, request, values, known)
-  if (from === undefined && to === undefined) return { lookup, rows }
+  if (!isRange) return { lookup, rows }
   if (rows.count < limit) return { lookup: { ...lookup, totalItems: rows.count }, rows }
   const counted = await readPrimary(db, queries.total, request, values)
   if (counted.lookup.version === lookup.version) return { lookup: counted.lookup, rows }
-  // The data has changed in between. This statement reads a page and its total in one snapshot.
+  // The data has changed in between.
   rows.discard()
-  return readRows(db, table, queries.later, request, values)
+  return readRows(db, table, queries.months, request, values)
 }
+
+/** Returns true for a range of at most two months. An open one ends today: this only selects the faster statement. */
+function isShort(from = '0001-01-01', to = new Date().toISOString()): boolean {
+  return monthOf(to) - monthOf(from) <= 1
+}
+
+/** Numbers the month of a day such as 2026-11-26. */
+const monthOf = (day: string) => Number(day.slice(0, 4)) * 12 + Number(day.slice(5, 7))
 
 /** Rows of a page of an export. Above 1,000 rows, it is one of the large reads. */
 export const EXPORT_PAGE = 2_000
@@ -160,6 +195,11 @@ async function exportRows(
 }
 
 // Totals and page starts sum the row counts of months, and count the rows of months that the range cuts.
+
+/** Total of a short range: the number of its rows. */
+function totalOfDays(table: string): RawBuilder<string> {
+  return countRows(table, sql`d.effective_day >= ${p.from} and d.effective_day <= ${p.to}`)
+}
 
 /** Total of a range of any length: the rows of all its months, minus the rows outside of the range. */
 function totalOfMonths(table: string): RawBuilder<string> {
@@ -207,7 +247,7 @@ function rowsAfter(table: string) {
 }
 
 /** The order leaves PostgreSQL one index, also when it plans the statement on an empty table. */
-function countRows(table: string, range: RawBuilder<unknown>) {
+function countRows(table: string, range: RawBuilder<unknown>): RawBuilder<string> {
   return sql`(
     select count(*) as rows from (
       select d.effective_day from ${rowsOf(table)} and ${range} order by d.effective_day desc

@@ -80,6 +80,8 @@ for (const list of listNames) {
     t.strictSame(await total('limit=1'), [1, 4])
     t.strictSame(await total('limit=3&page=1'), [1, 4])
     t.strictSame(await total('limit=1&from=2025-01-02'), [1, 2])
+    t.strictSame(await total('limit=1&from=2025-01-02&to=2025-02-01'), [1, 2])
+    t.strictSame(await total('limit=100&from=2024-12-31&to=2025-01-02'), [3, 3])
     t.strictSame(await total('limit=1&page=1&to=2025-01-01'), [1, 2])
     t.strictSame(await total('from=2025-01-02&to=2025-01-02'), [1, 1])
     t.strictSame(await total('from=2026-01-01'), [0, 0])
@@ -103,7 +105,12 @@ t.test('concurrent writes: page and total come from one snapshot (contract 9)', 
   })
   const seen = new Set<number>()
   while (writing) {
-    for (const query of ['', '?from=2025-01-01', '?to=2025-01-01&limit=40']) {
+    for (const query of [
+      '',
+      '?from=2025-01-01',
+      '?to=2025-01-01&limit=40',
+      '?from=2025-01-01&to=2025-01-31&limit=40',
+    ]) {
       const { items, totalItems } = (await get(connection.account + query, { token })).json()
       if (items.length !== totalItems) t.fail(`${items.length} items, but a total of ${totalItems}`)
       seen.add(totalItems)
@@ -130,15 +137,13 @@ t.test(
   'full page of a range, and a change before its total is read: one snapshot (contract 9)',
   async (t) => {
     const { token, connection } = await addCaller(db)
-    const days = ['2025-01-01', '2025-01-02', '2025-01-03']
-    await addPortfolioTransactions(
-      db,
-      connection,
-      ...days.map((day) => ({ operation_date_day: day })),
-    )
-    const path = `${connection.portfolio}?from=2025-01-01&limit=2`
+    // A limit that is so large that the statement of the page does not count.
+    const limit = 101
+    const rows = Array.from({ length: limit + 1 }, () => ({ operation_date_day: '2025-01-03' }))
+    await addPortfolioTransactions(db, connection, ...rows)
+    const path = `${connection.portfolio}?from=2025-01-01&limit=${limit}`
     const before = await get(path, { token })
-    t.match(before.json(), { items: { length: 2 }, totalItems: 3 })
+    t.match(before.json(), { items: { length: limit }, totalItems: rows.length })
     // Only the read of a total needs the row counts of months. It waits here until there is another row.
     const { response: waiting } = await db.transaction().execute(async (holder) => {
       await sql`lock table portfolio_transaction_month in access exclusive mode`.execute(holder)
@@ -153,9 +158,12 @@ t.test(
     })
     const response = await waiting
     const { items, totalItems } = response.json()
-    t.equal(totalItems, 4)
+    t.equal(totalItems, rows.length + 1)
+    t.equal(items.length, limit)
     t.strictSame(
-      items.map(({ operationDateDay }: { operationDateDay: string }) => operationDateDay),
+      items
+        .slice(0, 2)
+        .map(({ operationDateDay }: { operationDateDay: string }) => operationDateDay),
       ['2025-01-04', '2025-01-03'],
     )
     t.not(response.headers.get('data-version'), before.headers.get('data-version'))

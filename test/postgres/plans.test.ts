@@ -39,12 +39,16 @@ const all = [...statements.values()]
 const CHECKED = [
   'account_transaction changes',
   'account_transaction first page',
+  'account_transaction first page of days',
+  'account_transaction first page of months',
   'account_transaction later page',
   'account_transaction total',
   'assets_transfer_order',
   'lookup',
   'portfolio_transaction changes',
   'portfolio_transaction first page',
+  'portfolio_transaction first page of days',
+  'portfolio_transaction first page of months',
   'portfolio_transaction later page',
   'portfolio_transaction total',
 ].flatMap((subject) => [`${subject} by clientId`, `${subject} by tokenHash`])
@@ -100,9 +104,12 @@ t.test(
     const range = { from: '2025-02-24' }
     await cost('the first page of a range', range, 10, 0)
     await cost('the total of a range', { ...range, name: 'total' }, 0, 46)
+    await cost('the first page of months', { ...range, name: 'first page of months' }, 10, 46)
+    await cost('the first page of days', { ...range, name: 'first page of days' }, 10, 12)
     const absent = { ...range, connection: 'connection 8' }
     await cost('a range of an unknown connection', absent, 0, 0)
-    await cost('its total', { ...absent, name: 'total' }, 0, 0)
+    for (const name of ['total', 'first page of days', 'first page of months'])
+      await cost(`its ${name}`, { ...absent, name }, 0, 0)
   },
 )
 
