@@ -6,12 +6,16 @@ import { today } from './measured-on.ts'
 
 const file = join(import.meta.dirname, '../../docs/images/loads.svg')
 
+/** Loads of the picture in README.md. bench/README.md has the figures of all. */
+const SHOWN = ['(a)', '(b)', '(e)']
+
 interface Group {
+  key: string
   title: string
   bars: { server: string; label: string; rate: number }[]
 }
 
-/** Writes docs/images/loads.svg: the requests per second of the table of loads. */
+/** Writes docs/images/loads.svg: requests per second of three loads of the table. */
 export async function writeChart(loadTable: string): Promise<void> {
   await mkdir(dirname(file), { recursive: true })
   await writeFile(file, chart(groupsOf(loadTable)))
@@ -23,13 +27,13 @@ function groupsOf(loadTable: string): Group[] {
   for (const line of loadTable.split('\n')) {
     const [, name = '', label = ''] = line.split('|').map((cell) => cell.trim())
     const [, key, title] = /^\*\*(\(.+?\))\*\* (.*)$/.exec(name) ?? []
-    if (key) groups.push({ title: `${key} ${title}`, bars: [] })
+    if (key) groups.push({ key, title: `${key} ${title}`, bars: [] })
     const rate = Number(label.replaceAll(',', ''))
     // The bars of a stored response would be many times as long as all others.
     if (label && rate > 0 && name !== HTTP_LIMIT)
       groups.at(-1)?.bars.push({ server: name, label, rate })
   }
-  return groups.filter(({ bars }) => bars.length > 1)
+  return groups.filter(({ key, bars }) => SHOWN.includes(key) && bars.length > 1)
 }
 
 // In pixels.

@@ -217,7 +217,7 @@ t.test('operator: each command exists, and each role has its secret', async (t) 
   const [own, ...others] = pods.map(({ spec }) => spec.volumes[0].secret.secretName)
   t.equal(new Set(others).size, 1)
   t.not(own, others[0])
-  const guide = read('docs/kubernetes.md')
+  const guide = read('docs/deploy.md')
   for (const name of [own, others[0]]) t.match(guide, `kubectl create secret generic ${name} `)
 })
 
@@ -247,8 +247,8 @@ t.test('each job that runs by itself has an alert, here and with systemd', async
 })
 
 /** Names of the objects in the document. */
-t.test('docs/kubernetes.md: names what exists', async (t: Test) => {
-  const guide = read('docs/kubernetes.md')
+t.test('docs/deploy.md: names what exists', async (t: Test) => {
+  const guide = read('docs/deploy.md')
   for (const { metadata } of jobs) t.match(guide, metadata.name)
   for (const [, path = ''] of guide.matchAll(/`(deploy\/[\w./-]+)`/g))
     t.equal(globSync(path).length, 1, path)

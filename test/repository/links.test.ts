@@ -47,9 +47,6 @@ const OF_RELEASE_1 = [
   'docs/compatibility.md',
 ]
 
-/** A page that has moved has one line, with the new place. */
-const MOVED = /^Moved to .*\n$/
-
 const withoutCode = (markdown: string) => markdown.replaceAll(/^( *)```.*?^\1```/gms, '')
 
 /** Returns the anchors of the headings of a page, as code hosts make them. */
@@ -69,7 +66,6 @@ function anchorsOf(path: string): Set<string> {
 function faultOf(path: string, anchor: string | undefined): string | undefined {
   if (!existsSync(path)) return 'no such file'
   if (!path.endsWith('.md')) return undefined
-  if (MOVED.test(read(path))) return 'this page has moved'
   if (anchor !== undefined && !anchorsOf(path).has(anchor)) return 'no such heading'
   return undefined
 }
@@ -91,7 +87,6 @@ t.test('links: each relative link of a document has a target', (t) => {
     for (const [link, target, anchor, defined] of links) {
       const name = decodeURI(target ?? defined ?? '')
       const path = name === '' ? page : normalize(join(dirname(page), name))
-      // The line of a page that has moved may not lead to another such page.
       t.equal(faultOf(path, anchor), undefined, `${page}: ${link}`)
       found += 1
     }
@@ -105,7 +100,7 @@ t.test('README.md: each page is at most two clicks away', (t) => {
   for (let clicks = 1; clicks <= 2; clicks++)
     near = new Set([...near, ...[...near].flatMap(pagesOf)])
   for (const page of PAGES) {
-    if (!MOVED.test(read(page)) && page !== 'tools/docs/page/demo.md') t.ok(near.has(page), page)
+    if (page !== 'tools/docs/page/demo.md') t.ok(near.has(page), page)
   }
   t.end()
 })

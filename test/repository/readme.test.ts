@@ -200,17 +200,6 @@ for (const [file, row] of LIMITS) {
 
 const TESTS = globSync('test/**/*.test.ts', { exclude: (path) => path.endsWith('node_modules') })
 
-t.test('SECURITY.md: every test that its table names exists', async (t) => {
-  const cells = [...(await read('SECURITY.md')).matchAll(/^\| API\d+ .* \| ([^|]+) \|$/gm)]
-  t.equal(cells.length, 10)
-  for (const [, name] of cells.flatMap(([, cell]) => [...String(cell).matchAll(/`([^`]+)`/g)])) {
-    t.ok(
-      TESTS.some((path) => matchesGlob(path, `test/**/${name}.test.ts`)),
-      String(name),
-    )
-  }
-})
-
 t.test('docs/decisions: every test that a decision names exists', async (t) => {
   for (const page of globSync('docs/decisions/*.md')) {
     const lines = [...(await read(page)).matchAll(/^\*Test: (.*?)\*$/gms)]

@@ -79,7 +79,7 @@ module.exports = {
     {
       name: 'only-json-and-postgres-know-the-wire',
       severity: 'error',
-      comment: 'See src/postgres/wire/README.md.',
+      comment: 'See "Rows as bytes" in docs/architecture.md.',
       from: { path: '^(src|tools|seeds|migrations|bench)/', pathNot: [postgres, json] },
       // safe-client.ts is the class of every client that sends a password.
       to: { path: wire, pathNot: '^src/postgres/wire/safe-client[.]ts$' },

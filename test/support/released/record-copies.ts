@@ -1,4 +1,10 @@
-/** Makes the copies of the released clients, from the service of a release. README.md has the command. */
+/**
+ * Makes the copies of the released clients, `clients/copy-*.db.gz`, from the service of a release on its database. `npm pack`
+ * and `pyproject-build --wheel` made the packages in `clients/`. The database is empty, and its owner a superuser:
+ *
+ *     createdb copies
+ *     DATABASE_URL=postgres://postgres@127.0.0.1/copies node test/support/released/record-copies.ts /path/of/the/release
+ */
 import { spawn } from 'node:child_process'
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'

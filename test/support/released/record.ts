@@ -1,6 +1,14 @@
 /**
- * Fills an empty database with the programs of a release, and records the responses of its service. README.md has
- * the command.
+ * Fills an empty database with the programs of a release, and records the responses of its service. Check the release out
+ * outside of this repository, run `npm ci` there, and create an empty database on PostgreSQL 15 or later. Its owner in
+ * DATABASE_URL is a superuser:
+ *
+ *     createdb recorded
+ *     DATABASE_URL=postgres://postgres@127.0.0.1/recorded node test/support/released/record.ts /path/of/the/release 1.1.0
+ *
+ * `RELEASE.sql.gz` is the dump, and `RELEASE.json.gz` has each request of requests.ts with the response of the release.
+ * operator-upgrade.test.ts restores the dump, runs `migrate`, and compares the responses in all fields that the release had.
+ * changelog.test.ts upgrades the settings, unit, Compose file and commands of its documents.
  */
 import { execFileSync, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
