@@ -1,7 +1,9 @@
 import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import type pg from 'pg'
 import t, { type Test } from 'tap'
+import { InvestmentData, PostgresStore } from '../../clients/typescript/src/index.ts'
 import { callerWithRows as addRows, changeRows } from '../support/clients/copied-rows.ts'
 import { countStatements } from '../support/clients/count-statements.ts'
 import {
@@ -15,7 +17,7 @@ import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { newSchema, openPlace, openSchema, type Place, quoted } from '../support/clients/places.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { sorted } from '../support/clients/sqlite-copies.ts'
-import { createDatabase } from '../support/database.ts'
+import { createDatabase, openPool } from '../support/database.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { runs } from '../support/random.ts'
 import { type Caller, listNames, lists } from '../support/rows.ts'
@@ -121,6 +123,29 @@ for (const database of ['SQLite', 'PostgreSQL'] as const) {
       t.strictSame(await place.query(history), [])
     })
 
+    t.test(`${name}: a store with a history keeps the rows that it deletes`, async (t) => {
+      const caller = await callerWithRows(3)
+      const place = await open(t)
+      await client.copy(accessOf(service, caller), place.file, 'mine', { history: true })
+      const ids = 'select id from portfolio_transactions union select id from account_transactions'
+      const orders = 'select id from transfer_orders'
+      const copied = await place.query(`${ids} union ${orders} order by id`)
+      t.equal(copied.length, 7)
+      await client.read(place.file, 'mine', 'delete, and keep the rows')
+      t.strictSame(await place.query('select * from investment_row'), [])
+      const removed = `select distinct id from investment_changes where change = 'removed' order by id`
+      t.same(await place.query(removed), copied)
+      const amounts = `select before from investment_changes where field = 'amount'
+        and list = 'account_transactions' and after is null order by before`
+      t.match(await place.query(amounts), [
+        { before: '0.10' },
+        { before: '1.10' },
+        { before: '2.10' },
+      ])
+      await client.read(place.file, 'mine', 'delete with history')
+      t.strictSame(await place.query('select * from investment_history'), [])
+    })
+
     t.test(`${name}: an expired cursor: a second copy replaces the first one`, async (t) => {
       const caller = await callerWithRows(10)
       const place = await open(t)
@@ -216,6 +241,60 @@ for (const database of ['SQLite', 'PostgreSQL'] as const) {
     },
   )
 }
+
+t.test('PostgreSQL: one cursor for each connection polls each change once', async (t) => {
+  const place = await openPlace(t, 'PostgreSQL', copies)
+  const users = await Promise.all(
+    Array.from({ length: 4 }, async (_, index) => ({
+      name: `user ${index}`,
+      caller: await callerWithRows(2),
+      polled: [] as number[],
+    })),
+  )
+  const [first, ...others] = users as [(typeof users)[number], ...typeof users]
+  const [pool, otherPool] = [openPool(t, place.file), openPool(t, place.file)]
+  const synchronize = (
+    { name, caller }: (typeof users)[number],
+    database: pg.Pool,
+    onChanges?: () => Promise<void>,
+  ) => {
+    const api = new InvestmentData({ baseUrl: service.url, token: caller.token })
+    const store = new PostgresStore(database, name, { history: true })
+    return api.connection(caller.connection.token).syncTransactions(store, { onChanges })
+  }
+  const poll = async () => {
+    const sql = `select distinct number::int from investment_changes
+      where connection = $1 and number > $2 order by number`
+    for (const { name, polled } of users) {
+      const { rows } = await pool.query(sql, [name, polled.at(-1) ?? 0])
+      polled.push(...rows.map(({ number }) => number))
+    }
+  }
+  await Promise.all(users.map((user) => synchronize(user, pool)))
+  for (let round = 0; round < 3; round += 1) {
+    for (const { caller } of users) await change(caller)
+    // Its transaction takes the first numbers, and commits last.
+    await synchronize(first, pool, async () => {
+      await Promise.all(others.map((user) => synchronize(user, otherPool)))
+      await poll()
+    })
+    await poll()
+  }
+  const { rows } = await pool.query(
+    'select connection, number::int from investment_history order by number',
+  )
+  for (const { name, polled } of users) {
+    const own = rows.filter(({ connection }) => connection === name)
+    t.same(
+      polled,
+      own.map(({ number }) => number),
+      name,
+    )
+    t.equal(polled.length, 12)
+  }
+  // Its first change was visible after those of the others: one cursor for all would have missed it.
+  t.ok(Number(first.polled[0]) < Math.min(...others.map(({ polled }) => Number(polled[0]))))
+})
 
 for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
   t.test(`${language}, PostgreSQL: without changes, at most 6 statements`, async (t) => {

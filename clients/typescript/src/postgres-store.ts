@@ -208,9 +208,13 @@ export class PostgresStore<Client extends PostgresClient = PostgresClient>
     return this.#rows('transfer_orders', {})
   }
 
-  /** Deletes the copy of this connection. The history stays, unless you ask for its end. */
+  /**
+   * Deletes the copy of this connection. The history stays, unless you ask for its end. With the option `history` of the store,
+   * it gets each row of the copy as a removed one.
+   */
   delete(options: DeleteOptions = {}): Promise<void> {
     return this.#write(async (session) => {
+      if (this.#history && options.history !== true) await session.keepAll()
       for (const list of Object.keys(ID_FIELDS) as ListName[])
         for (const copy of ['current', 'next'] as const) {
           const found = await session.find(list, copy)
@@ -560,6 +564,16 @@ class Session<Client extends PostgresClient> {
         changes.map(({ after }) => after),
       ],
     )
+  }
+
+  /** Keeps all rows of the copy as removed ones. */
+  async keepAll(): Promise<void> {
+    const { history, copy, row } = this.#names
+    const sql = `insert into ${history} (connection, list, id, before, after, seen_at, cursor)
+      select c.connection, c.list, r.id, r.row, null, $1::timestamptz, c.cursor
+      from ${copy} c join ${row} r on r.copy_id = c.id
+      where c.connection = $2 and c.copy = 'current' order by c.list, r.id`
+    await this.client.query(sql, [new Date().toISOString(), this.#connection])
   }
 
   async delete(copyId: number): Promise<void> {

@@ -244,9 +244,13 @@ export class SqliteStore implements CopyStore<void, SqliteBound>, SqliteReader {
     return this.#rows('transfer_orders', {})
   }
 
-  /** Deletes the copy of this connection. The history stays, unless you ask for its end. */
+  /**
+   * Deletes the copy of this connection. The history stays, unless you ask for its end. With the option `history` of the store,
+   * it gets each row of the copy as a removed one.
+   */
   delete(options: DeleteOptions = {}): void {
     this.#transaction(() => {
+      if (this.#history && options.history !== true) this.#keepAll()
       for (const list of Object.keys(ID_FIELDS) as ListName[])
         for (const copy of ['current', 'next'] as const)
           this.#delete(this.#find(list, copy)?.id ?? null)
@@ -303,6 +307,16 @@ export class SqliteStore implements CopyStore<void, SqliteBound>, SqliteReader {
       if (after === null) remove.run(copyId, id)
       else write.run(copyId, id, after)
     }
+  }
+
+  /** Keeps all rows of the copy as removed ones. */
+  #keepAll(): void {
+    const { history, copy, row } = this.#names
+    const sql = `insert into ${history} (connection, list, id, before, after, seen_at, cursor)
+      select c.connection, c.list, r.id, r.row, null, ?, c.cursor
+      from ${copy} c join ${row} r on r.copy_id = c.id
+      where c.connection = ? and c.copy = 'current' order by c.list, r.id`
+    this.#run(sql, new Date().toISOString(), this.#connection)
   }
 
   /** Counts the rows of a copy. */

@@ -128,12 +128,16 @@ def is_postgres(call: Dict[str, Any]) -> bool:
     return str(call["file"]).startswith(("postgres:", "postgresql:"))
 
 
+def keeps_rows(call: Dict[str, Any]) -> bool:
+    return call.get("list") == "delete, and keep the rows"
+
+
 @contextlib.asynccontextmanager
 async def postgres_store(call: Dict[str, Any]) -> AsyncIterator[Any]:
     """A store on a connection of psycopg, or on a pool, of the kind of the client."""
     import psycopg
 
-    history = call.get("history", False)
+    history = call.get("history", False) or keeps_rows(call)
     if POOL:
         import psycopg_pool
 
@@ -311,7 +315,7 @@ async def read(connection: Any, call: Dict[str, Any]) -> Any:
             return await read_postgres(store, call)
     db = sqlite3.connect(call["file"])
     try:
-        store = SqliteStore(db, call["name"])
+        store = SqliteStore(db, call["name"], history=keeps_rows(call))
         if call["list"].startswith("delete"):
             return store.delete(history=call["list"] == "delete with history")
         if call["list"] == "checks":

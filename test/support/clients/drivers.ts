@@ -86,8 +86,8 @@ interface Range {
   names?: Record<string, string>
 }
 
-/** Deletes a copy, or the copy with its history. */
-export type Deletion = 'delete' | 'delete with history'
+/** Deletes a copy, or the copy with its history. A store with a history keeps the rows. */
+export type Deletion = 'delete' | 'delete with history' | 'delete, and keep the rows'
 
 /** What a copy is asked for without the service. */
 export type Reading =
@@ -387,8 +387,8 @@ export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
       if (isPostgres(file)) return withPool(file, (pool) => readPostgres(pool, name, what, range))
       const db = open(file)
       try {
-        const store = new SqliteStore(db, name)
-        if (what === 'delete' || what === 'delete with history') {
+        const store = new SqliteStore(db, name, { history: what === KEEP })
+        if (what === 'delete' || what === 'delete with history' || what === KEEP) {
           store.delete({ history: what === 'delete with history' })
           return []
         }
@@ -439,6 +439,7 @@ export function typescript(open: OpenSqlite = openNodeSqlite): Driver {
   }
 }
 
+const KEEP = 'delete, and keep the rows'
 const isPostgres = (file: string) => /^postgres(ql)?:/.test(file)
 
 /** Tables of an app: what it derives from the copy. */
@@ -508,7 +509,7 @@ async function readPostgres(
   what: Reading,
   range: Range | undefined,
 ): Promise<Row[]> {
-  const store = new PostgresStore(pool, name)
+  const store = new PostgresStore(pool, name, { history: what === KEEP })
   if (what === 'portfolio') return collect(store.portfolioTransactions(range))
   if (what === 'account') return collect(store.accountTransactions(range))
   if (what === 'orders') return collect(store.transferOrders())

@@ -368,6 +368,17 @@ class _Session:
             after,
         )
 
+    async def _keep_all(self) -> None:
+        """Keeps all rows of the copy as removed ones."""
+        await self.execute(
+            f"insert into {self._names.history} (connection, list, id, before, after, seen_at, cursor)"
+            " select c.connection, c.list, r.id, r.row, null, %s::timestamptz, c.cursor"
+            f" from {self._names.copy} c join {self._names.row} r on r.copy_id = c.id"
+            " where c.connection = %s and c.copy = 'current' order by c.list, r.id",
+            text_of(datetime.now(timezone.utc)),
+            self._name,
+        )
+
     async def _report(
         self, list_: str, changes: List[Change], tell: Optional[Tell]
     ) -> CopyCounts:
@@ -394,7 +405,9 @@ class _Session:
         await self.execute(f"delete from {self._names.row} where copy_id = %s", copy_id)
         await self.execute(f"delete from {self._names.copy} where id = %s", copy_id)
 
-    async def delete_all(self, history: bool) -> None:
+    async def delete_all(self, keep: bool, history: bool) -> None:
+        if keep and not history:
+            await self._keep_all()
         for list_ in _LISTS:
             for copy in ("current", "next"):
                 await self.delete(list_, copy)
@@ -588,9 +601,11 @@ class PostgresStore(_Store):
     def delete(self, *, history: bool = False) -> None:
         """Deletes the copy of this connection.
 
+        A store with ``history`` keeps each row of the copy in the history, as a removed one.
+
         :param history: also deletes the history, which otherwise stays
         """
-        self._use(lambda session: session.delete_all(history), True)
+        self._use(lambda session: session.delete_all(self._history, history), True)
 
     def _copied(self, list_: str, from_: object, to: object) -> Iterator[Any]:
         first, last = day("from_", from_), day("to", to)
@@ -666,9 +681,11 @@ class AsyncPostgresStore(_Store):
     async def delete(self, *, history: bool = False) -> None:
         """Deletes the copy of this connection.
 
+        A store with ``history`` keeps each row of the copy in the history, as a removed one.
+
         :param history: also deletes the history, which otherwise stays
         """
-        await self._use(lambda session: session.delete_all(history), True)
+        await self._use(lambda session: session.delete_all(self._history, history), True)
 
     async def _copied(self, list_: str, from_: object, to: object) -> AsyncIterator[Any]:
         first, last = day("from_", from_), day("to", to)

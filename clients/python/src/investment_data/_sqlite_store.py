@@ -180,9 +180,13 @@ class SqliteStore:
     def delete(self, *, history: bool = False) -> None:
         """Deletes the copy of this connection.
 
+        A store with ``history`` keeps each row of the copy in the history, as a removed one.
+
         :param history: also deletes the history, which otherwise stays
         """
         with self._transaction():
+            if self._history and not history:
+                self._keep_all()
             for list_ in ID_FIELDS:
                 for copy in ("current", "next"):
                     self._delete(self._id(list_, copy))
@@ -222,6 +226,16 @@ class SqliteStore:
         self._db.executemany(
             f"delete from {self._names.row} where copy_id = ? and id = ?",
             ((copy_id, id_) for id_, after in latest.items() if after is None),
+        )
+
+    def _keep_all(self) -> None:
+        """Keeps all rows of the copy as removed ones."""
+        self._db.execute(
+            f"insert into {self._names.history} (connection, list, id, before, after, seen_at, cursor)"
+            " select c.connection, c.list, r.id, r.row, null, ?, c.cursor"
+            f" from {self._names.copy} c join {self._names.row} r on r.copy_id = c.id"
+            " where c.connection = ? and c.copy = 'current' order by c.list, r.id",
+            (text_of(datetime.now(timezone.utc)), self._connection),
         )
 
     def _count(self, copy_id: Optional[int]) -> int:
