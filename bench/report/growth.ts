@@ -1,7 +1,7 @@
 import type { ConstantRates } from '../measurements/constant-rate.ts'
 import { digits, table } from './tables.ts'
 
-/** Assumptions of docs/large-data.md. */
+/** Assumptions of docs/scale.md. */
 const ROWS_EACH = 1_500
 const REQUESTS = 3
 const UNCHANGED = 0.8
@@ -17,7 +17,7 @@ const MACHINE = { least: 2, processors: 2 }
 
 const SIZES = { '100 million rows': 1e8, '10 billion rows': 1e10, '1 trillion rows': 1e12 }
 
-/** Calculates the processors of docs/large-data.md from the processor time at half of the highest rate. */
+/** Calculates the processors of docs/scale.md from the processor time at half of the highest rate. */
 export function processorsOfGrowth({ cpu }: ConstantRates): string {
   const timeOf = (key: string, of: 'server' | 'database') => cpu[key]?.[of] ?? Number.NaN
   const day = (of: 'server' | 'database') =>

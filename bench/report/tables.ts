@@ -6,7 +6,7 @@ import { SERVICE } from '../servers/targets.ts'
 import { measuredOn } from './measured-on.ts'
 
 /** The page of results for operators, and the page of all tables. */
-const PAGES = ['../../docs/performance.md', '../README.md', '../../docs/large-data.md']
+const PAGES = ['../../docs/performance.md', '../README.md', '../../docs/scale.md']
 
 /** Replaces the text between the markers of `part`, in the page that has them. The new text begins with its date. */
 export async function writePart(part: string, markdown: string): Promise<void> {

@@ -1,12 +1,12 @@
 -- Distributes the tables over the workers of a Citus cluster by connection, for a database that outgrows one
--- machine (docs/large-data.md, "Citus"). Run it on the coordinator, on a database without rows, as the role that
+-- machine (docs/citus.md). Run it on the coordinator, on a database without rows, as the role that
 -- migrated it:
 --
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/reference/citus.sql
 --
 -- Names, keys, indexes, triggers, policies and rights do not change. A table gets 32 shards, the default of Citus. A
 -- shard is on one worker, so there are at most as many workers as shards. Choose a multiple of the largest number of
--- workers that you plan, here 48, before the first row (docs/large-data.md, "Result"):
+-- workers that you plan, here 48, before the first row (docs/citus.md):
 --
 --   PGOPTIONS='-c citus.shard_count=48' psql …
 

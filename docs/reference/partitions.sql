@@ -1,5 +1,5 @@
 -- Splits both transaction tables into hash partitions by connection, for a database that outgrows one table
--- (docs/large-data.md). Run it on a migrated database without rows, as the role that migrated it:
+-- (docs/scale.md). Run it on a migrated database without rows, as the role that migrated it:
 --
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/reference/partitions.sql
 --

@@ -70,7 +70,7 @@ t.test('Statements for each week: sizes, dead rows and age of the database', asy
 })
 
 t.test('Settings for 100 million rows: both transaction tables have them', async (t) => {
-  const statements = (await readFile('docs/large-data.md', 'utf8')).match(/^alter table .*;$/gm)
+  const statements = (await readFile('docs/scale.md', 'utf8')).match(/^alter table .*;$/gm)
   await pool.query(String(statements?.join('\n')))
   const { rows } = await pool.query(
     'select relname from pg_class where reloptions @> $1 order by relname',
