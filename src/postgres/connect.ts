@@ -1,3 +1,4 @@
+import type { Duplex } from 'node:stream'
 import type pg from 'pg'
 import { errorMessage } from '../error-message.ts'
 import { ServerIsStandby } from './failures.ts'
@@ -17,6 +18,8 @@ export interface ConnectOptions {
   pooler: boolean
   /** Returns the URL with the newest user and password. */
   newestUrl?: (url: string) => string
+  /** Creates the socket of a connection; a socket of TCP by default. */
+  createSocket?: () => Duplex
 }
 
 /** Maximum time to open a connection, in ms. About ten are usual, more on a busy machine. */
@@ -33,6 +36,7 @@ const WITHOUT_OTHER_TIMEOUTS = `
 /** Returns the settings of a read-only connection that keeps the plan of a prepared statement. */
 export function clientConfig(options: ConnectOptions): pg.ClientConfig {
   const { statementTimeoutMs, connectMs = Math.min(CONNECT_MS, statementTimeoutMs) } = options
+  const { createSocket } = options
   const settings = {
     ...requiredSettings,
     default_transaction_read_only: 'on',
@@ -48,7 +52,22 @@ export function clientConfig(options: ConnectOptions): pg.ClientConfig {
     keepAliveInitialDelayMillis: 10_000,
     application_name: 'investment-data-query-service',
     ...(options.pooler ? {} : { options: startupOptions(settings) }),
+    ...(createSocket && { stream: createSocket }),
   }
+}
+
+/** pg has this option, and its types do not. */
+interface Untyped {
+  query_timeout: number
+}
+
+/**
+ * Runs a query of the start of a connection. Without a limit, a server that has become silent would keep the connection
+ * opening for ever, and the pool would open no other one.
+ */
+export function ask(client: pg.ClientBase, text: string): Promise<pg.QueryResult> {
+  const query: pg.QueryConfig & Untyped = { text, query_timeout: CONNECT_MS }
+  return client.query(query)
 }
 
 /** Opens a connection, with the newest user and password. @throws ServerIsStandby unless allowed */
@@ -61,7 +80,7 @@ export async function connect(options: ConnectOptions): Promise<WireClient> {
   const mayBeStandby = options.standby ?? (options.pooler || allowsStandby(url))
   try {
     await client.connect()
-    if (!options.pooler) await client.query(WITHOUT_OTHER_TIMEOUTS)
+    if (!options.pooler) await ask(client, WITHOUT_OTHER_TIMEOUTS)
     if (mayBeStandby || !client.standby) return client
     throw new ServerIsStandby(`${serverName(url)} is a standby`)
   } catch (error) {

@@ -1,6 +1,6 @@
 import { withDeadline } from '../limits/deadline.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import type { ConnectOptions } from './connect.ts'
+import { ask, type ConnectOptions } from './connect.ts'
 import { hasState, ServerFailed, SqlState } from './failures.ts'
 import { Hosts } from './hosts.ts'
 import { Pool } from './pool.ts'
@@ -94,7 +94,7 @@ function openServer(options: ServerOptions) {
   const large = new Pool({ ...usual, size: sizes.large, isLarge: true }, async () => {
     const client = await hosts.connect()
     // PostgreSQL then ends the statement of a closed connection. Some systems do not support it.
-    if (!pooler) await client.query(`set client_connection_check_interval = '1s'`).catch(() => {})
+    if (!pooler) await ask(client, `set client_connection_check_interval = '1s'`).catch(() => {})
     return client
   })
   const small = new Pool({ ...usual, size: sizes.small }, () => hosts.connect())

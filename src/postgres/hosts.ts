@@ -1,6 +1,6 @@
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
-import { CONNECT_MS, type ConnectOptions, connect } from './connect.ts'
+import { ask, CONNECT_MS, type ConnectOptions, connect } from './connect.ts'
 import { hasState, ServerFailed, SqlState } from './failures.ts'
 import { serverName, serverUrls } from './server-urls.ts'
 import type { WireClient } from './wire/client.ts'
@@ -27,15 +27,9 @@ const HISTORY = `
       else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline
   from pg_control_system()`
 
-/** pg has this option, and its types do not. */
-interface Untyped {
-  query_timeout: number
-}
-
 /** Reads the history of a server, if the role may read it. */
 async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
-  const query: pg.QueryConfig & Untyped = { text: HISTORY, query_timeout: CONNECT_MS }
-  const { rows } = await client.query(query).catch((error) => {
+  const { rows } = await ask(client, HISTORY).catch((error) => {
     if (hasState(error, SqlState.denied)) return { rows: [] }
     throw error
   })
@@ -101,8 +95,8 @@ export class Hosts {
       return await this.connect()
     }
     // On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role.
-    if (!this.#options.pooler) this.#isCitus ??= (await client.query(CITUS)).rowCount === 1
-    if (this.#isCitus) await client.query('set plan_cache_mode = auto')
+    if (!this.#options.pooler) this.#isCitus ??= (await ask(client, CITUS)).rowCount === 1
+    if (this.#isCitus) await ask(client, 'set plan_cache_mode = auto')
     return client
   }
 

@@ -319,7 +319,8 @@ export class Pool {
     const late = this.#turns.takeIf((read) => this.#lateness(read) !== undefined)
     for (const read of late) read.end(this.#lateness(read))
     for (const read of this.#urgent.splice(0)) {
-      if (read.dueAt <= performance.now()) this.#fail(read, notConnected(undefined))
+      const isOver = read.isUnwanted || read.dueAt <= performance.now()
+      if (isOver) this.#fail(read, notConnected(undefined))
       else this.#urgent.push(read)
     }
     this.#schedule()

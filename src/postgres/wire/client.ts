@@ -11,7 +11,7 @@ export class WireClient extends SafeClient {
   standby = false
 
   constructor(config: pg.ClientConfig) {
-    super({ ...config, pipeline: true, stream: createSocket })
+    super({ stream: createSocket, ...config, pipeline: true })
     const client = this as unknown as Internals
     const { connection } = client
     const attach = connection.attachListeners.bind(connection)
