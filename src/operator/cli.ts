@@ -30,8 +30,15 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const line = program.opts<GlobalOptions>().json ? toJson(json) : text && printable(text)
     return text === undefined || (await stdout(`${line}\n`))
   }
-  /** Name of the database that the command uses, for its errors. */
+  /** Name of the database that the command uses. */
   let database: string | undefined
+  let isNamed = false
+  const nameDatabase = () => {
+    if (database === undefined || isNamed) return
+    isNamed = true
+    notice(`The database is ${database}.`)
+  }
+  let isEmbedded = false
   const runAction = async ({ load, acceptsAnySchema, command, args }: Call) => {
     const action = await load()
     const { readConfig } = await import('../config.ts')
@@ -43,7 +50,7 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const options = { signal, notice, sessions, pooler: config.DATABASE_POOLER }
     const use = async (url: string) => {
       database ??= databaseName(url)
-      if (verbose) notice(`The database is ${database}.`)
+      if (verbose || io.isTerminal) nameDatabase()
       await withDatabase(url, options, async (opened) => {
         if (!acceptsAnySchema) await requireSchema(opened)
         const context = { ...opened, environment, isJson, stdout, notice, print }
@@ -55,7 +62,8 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     if (config.DATABASE_URL !== undefined) return await use(config.DATABASE_URL)
     if (environment.NODE_ENV === 'production')
       throw new OperatorError('DATABASE_URL must be set, because NODE_ENV is production.')
-    database = `the embedded one in ${config.DATA_DIR}`
+    isEmbedded = true
+    database = `the embedded one in ${config.DATA_DIR}, because DATABASE_URL is not set`
     await io.withEmbedded(config.DATA_DIR, use)
   }
   defineCommands(program, runAction)
@@ -69,10 +77,13 @@ export async function operate(argv: string[], io: Io): Promise<number> {
     const { json, verbose = false } = program.opts<GlobalOptions>()
     const below = (command: Command, word: string) =>
       command.commands.find((subcommand) => subcommand.name() === word) ?? command
-    const result = exitResult(error, verbose, signal, callOf(argv.reduce(below, program)))
+    const called = argv.reduce(below, program)
+    const names = called.commands.map((subcommand) => subcommand.name())
+    const result = exitResult(error, verbose, signal, callOf(called), names)
+    // Who has forgotten DATABASE_URL reads it first.
+    if (result.isOfDatabase && isEmbedded) nameDatabase()
     if (result.sentence) notice(result.sentence)
-    if (result.isOfDatabase && database !== undefined && !verbose)
-      notice(`The database is ${database}.`)
+    if (result.isOfDatabase) nameDatabase()
     // The error may be that standard output cannot be written.
     if (json && result.exitCode > 0) await stdout(`${toJson(result.json)}\n`).catch(() => {})
     return result.exitCode

@@ -7,6 +7,8 @@ export interface Io {
   /** Resolves when the reader has taken the text; false: it has closed its input. */
   stdout(text: string): Promise<boolean>
   stderr(text: string): void
+  /** True if a person reads standard error: the command names its database. */
+  isTerminal: boolean
   /** Aborted by SIGINT or SIGTERM, with the name of the signal as the reason. */
   signal: AbortSignal
   /** Runs `use` with the URL of the embedded database in a folder, for calls without DATABASE_URL. */

@@ -188,11 +188,33 @@ export class ImportRejected extends OperatorError {
   }
 }
 
+/** Changes a message of Commander. It suggests no name that only begins like the word. */
+function inOurWords(message: string, names: string[]): string {
+  const [, word] = /^error: unknown command '(\S+)'$/.exec(message) ?? []
+  const longer = word === undefined ? undefined : names.find((name) => name.startsWith(word))
+  const text = message
+    .replace('error: ', '')
+    .replaceAll(/\s+/g, ' ')
+    .replace(/ \(Did you mean (.*)\?\)$/, '. Did you mean $1?')
+    .replace(
+      /^command-argument value ('.*') is invalid for argument '(.*)'\./,
+      '$1 is no valid <$2>.',
+    )
+    .replace(/^option '(--[a-z-]+).*?' argument ('.*') is invalid\./, '$2 is no valid value of $1.')
+  return longer === undefined ? text : `${text}. Did you mean ${longer}?`
+}
+
 /**
  * Returns the exit code, the sentence and the JSON of a failed command. `isOfDatabase`: the name of the database helps.
- * @param call its call, for its help
+ * @param call its call, for its help @param names those of its subcommands
  */
-export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal, call: string) {
+export function exitResult(
+  error: unknown,
+  verbose: boolean,
+  signal: AbortSignal,
+  call: string,
+  names: string[] = [],
+) {
   const { message, stack = message } = error instanceof Error ? error : new Error(String(error))
   const isExplained = error instanceof OperatorError
   let exitCode = 1
@@ -205,10 +227,7 @@ export function exitResult(error: unknown, verbose: boolean, signal: AbortSignal
     if (!isExplained) sentence = 'Interrupted; unfinished changes are rolled back.'
   } else if (error instanceof CommanderError) {
     exitCode = 2
-    const text = message
-      .replace('error: ', '')
-      .replaceAll(/\s+/g, ' ')
-      .replace(/ \(Did you mean (.*)\?\)$/, '. Did you mean $1?')
+    const text = inOurWords(message, names)
     const ended = text.slice(1).replace(/([^.?)])$/, '$1.')
     sentence = `${text.charAt(0).toUpperCase()}${ended} See ${call} --help.`
   }

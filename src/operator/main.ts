@@ -44,6 +44,7 @@ process.exitCode = await operate(process.argv.slice(2), {
       })
     }),
   stderr,
+  isTerminal: process.stderr.isTTY,
   signal: interrupt.signal,
   withEmbedded: async (dataDir, use) => {
     const { withEmbedded } = await import('../../tools/embedded-postgres/shared.ts').catch(

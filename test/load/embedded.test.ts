@@ -9,6 +9,7 @@ import t, { type Test } from 'tap'
 import { EmbeddedDatabaseInUse, startEmbedded } from '../../tools/embedded-postgres/embedded.ts'
 import { findRunning } from '../../tools/embedded-postgres/running.ts'
 import { withEmbedded } from '../../tools/embedded-postgres/shared.ts'
+import { operatorHere } from '../support/operator-process.ts'
 import { until } from '../support/until.ts'
 
 t.test('second start: the data of the first', async (t) => {
@@ -22,6 +23,15 @@ t.test('second start: the data of the first', async (t) => {
   t.same(await query(second.url, 'select place from kept'), [{ place: 'Zürich' }])
   const modeOf = async (path: string) => (await stat(join(folder, 'postgres', path))).mode & 0o777
   t.same(await Promise.all(['', 'log'].map(modeOf)), [0o700, 0o600])
+})
+
+t.test('command without DATABASE_URL: its first sentence says so', async (t) => {
+  const { code, stderr } = await operatorHere(['app', 'list'], { DATA_DIR: t.testdir() })
+  t.equal(code, 1)
+  t.match(
+    stderr,
+    /^The database is the embedded one in .+, because DATABASE_URL is not set\.\nThe schema is outdated: run `operator migrate` first\.\n$/,
+  )
 })
 
 t.test('two first starts at once: one runs, the other gets its URL', async (t) => {

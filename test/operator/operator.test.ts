@@ -256,6 +256,10 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
   const into = ['import', 'transfer-orders', '--connection', '5']
   const cases: [string[], RegExp][] = [
     [['ap'], /^Unknown command 'ap'\. Did you mean app\? See operator --help\.$/],
+    [
+      ['import', 'portfolio'],
+      /^Unknown command 'portfolio'\. Did you mean portfolio-transactions\? See operator import --help\.$/,
+    ],
     [['app', 'create'], /^Missing required argument 'name'\./],
     [['app', 'create', ''], /It must not be empty\./],
     [['app', 'create', 'x'.repeat(256)], /255 characters at most\./],
@@ -267,10 +271,14 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
     [['app', 'set-client-id', 'a', ''], /It must not be empty/],
     [['app', 'delete'], /^Missing required argument 'name'\./],
     [['token', 'issue'], /^Required option '--app <name>' not specified\./],
-    [['token', 'issue', '--app', 'a', '--ttl', '90'], /Write a number and s, m, h, d or w/],
+    [
+      ['token', 'issue', '--app', 'a', '--ttl', '90'],
+      /^'90' is no valid value of --ttl\. Write a number and s, m, h, d or w/,
+    ],
     [['token', 'issue', '--app', 'a', '--ttl', '0d'], /Write a number/],
     [['token', 'issue', '--app', 'a', '--ttl', '36501d'], /Write a number/],
     [['token', 'issue', '--app', 'a', '--ttl', '3153600001s'], /Write a number/],
+    [['token', 'revoke', '1'], /^'1' is no valid <id>\. The id is a UUID: see `token list/],
     [['token', 'revoke', `${id}0`], /The id is a UUID/],
     [['connection', 'create', '--app', 'a', '--token-file', ''], /It must not be empty/],
     [['connection', 'create', '--app', 'a', '--token', 'x'], /^Unknown option '--token'/],
@@ -299,6 +307,11 @@ t.test('Wrong arguments: one sentence and exit code 2', async (t) => {
       t.equal(stderr.trimEnd().split('\n').length, 1)
     }),
   )
+})
+
+t.test('on a terminal: names the database', async (t) => {
+  const { stderr } = await operatorHere(['app', 'list'], { DATABASE_URL }, { isTerminal: true })
+  t.equal(stderr, `The database is ${databaseName(DATABASE_URL)}.\n`)
 })
 
 t.test('--verbose: names the database, without its password', async (t) => {

@@ -21,6 +21,7 @@ t.test('dashboard and alerts: every metric exists, and the document lists all', 
     'kube_cronjob_created',
     'kubelet_volume_stats_available_bytes',
     'node_filesystem_avail_bytes',
+    'pg_stat_archiver_failed_count',
     'kube_cronjob_status_last_successful_time',
     'node_systemd_unit_state',
   ]

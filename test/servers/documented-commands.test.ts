@@ -47,7 +47,10 @@ const NOT_RUN: [RegExp, string][] = [
   [/^git clone --branch vVERSION |^cd checkout$|^git -C checkout push /, REGISTRY],
   [/^docker (build|tag|push) |^npm publish |npm pack --pack-destination/, REGISTRY],
   [/^pyproject-build |twine upload /, REGISTRY],
-  [/^createdb --owner=OWNER investments$|'create extension citus'|citus_|COORDINATOR\//, CLUSTER],
+  [
+    /^createdb --owner=OWNER --encoding=UTF8 --template=template0 investments$|'create extension citus'|citus_|COORDINATOR\//,
+    CLUSTER,
+  ],
   [/create_reference_table|^until \.\/operator token revoke ID|@STANDBY\/postgres$/, CLUSTER],
   [/^psql "\$DATABASE_URL" .*citus\.sql$/, CLUSTER],
 ]
@@ -136,6 +139,7 @@ const VALUES: Record<string, string> = {
   'APP_TOKEN=…': `APP_TOKEN=${DEMO.wealth.token}`,
   'CONNECTION_TOKEN=…': `CONNECTION_TOKEN=${empty.token}`,
   'CONNECTION_ID=…': `CONNECTION_ID=${await idOf(empty.token)}`,
+  '--arg app ID': `--arg app ${JSON.parse(service.log.find((line) => line.includes('"app":')) ?? '{}').app}`,
 }
 
 /** What a command prints. */
@@ -144,7 +148,8 @@ const PRINTED: [RegExp, RegExp][] = [
   [/^printf %s "\$CONNECTION_TOKEN"/, new RegExp(`^${smallId}$`, 'm')],
   [/^awk .* uniq /, /3 192\.0\.2\.7/],
   [/^awk .*tail$/, /0c1f/],
-  [/^jq --slurp/, /"requests": 1/],
+  [/^jq --slurp --arg/, /"durationMs"/],
+  [/^jq --slurp 'map\(select\(.app\)\)/, /"requests": 1/],
 ]
 
 for (const page of new Set(runHere.map((command) => command.page)))

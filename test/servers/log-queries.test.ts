@@ -22,7 +22,17 @@ t.test('docs/observability.md: the query of the log finds the heaviest apps', as
   const folder = t.testdir()
   await writeFile(join(folder, 'service.log'), log.join(''))
   const text = await readFile('docs/observability.md', 'utf8')
-  const [command = ''] = /(?<=```sh\n)jq --slurp [^`]+/.exec(text) ?? []
+  const [slow = '', command = ''] = text.match(/(?<=```sh\n)jq --slurp [^`]+/g) ?? []
+  const slowest = execFileSync('bash', ['-c', slow.replace('ID', heavy.appId)], {
+    cwd: folder,
+    encoding: 'utf8',
+  })
+  const times = JSON.parse(slowest).map(({ durationMs }: { durationMs: number }) => durationMs)
+  t.equal(times.length, 3)
+  t.same(
+    times,
+    times.toSorted((a: number, b: number) => b - a),
+  )
   const apps = JSON.parse(execFileSync('bash', ['-c', command], { cwd: folder, encoding: 'utf8' }))
   const lines = requests().map((line) => JSON.parse(line))
   const expected = [heavy, light].map(({ appId }) => {

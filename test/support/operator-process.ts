@@ -75,6 +75,7 @@ export function startOperator(
 interface HereOptions {
   /** False if the reader of standard output has ended. */
   isRead?: () => boolean
+  isTerminal?: boolean
   /** Receives what the command has written to standard error so far. */
   onStderr?: (text: string) => void
 }
@@ -83,7 +84,7 @@ interface HereOptions {
 export async function operatorHere(
   args: string[],
   env: Record<string, string>,
-  { isRead = () => true, onStderr = () => {} }: HereOptions = {},
+  { isRead = () => true, onStderr = () => {}, isTerminal = false }: HereOptions = {},
 ): Promise<Ended> {
   let [stdout, stderr] = ['', '']
   const code = await operate(args, {
@@ -96,6 +97,7 @@ export async function operatorHere(
       stderr += written
       onStderr(stderr)
     },
+    isTerminal,
     signal: new AbortController().signal,
     withEmbedded: async (folder, use) => {
       const { withEmbedded } = await import('../../tools/embedded-postgres/shared.ts')
