@@ -7,6 +7,7 @@ import { randomInt } from 'node:crypto'
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { enableCompileCache, flushCompileCache } from 'node:module'
 import { basename, dirname, join } from 'node:path'
+import { styleText } from 'node:util'
 import { closestMatch } from 'leven'
 import { OperatorError } from '../src/operator-error.ts'
 import { startPostgres } from './support/postgres.ts'
@@ -163,6 +164,8 @@ async function run(files: string[]): Promise<number> {
       TEST_SEED: String(seed),
       TEST_SERVER_URL: server.url,
       TEST_TEMPLATE: template.name,
+      // The commands that the tests start would otherwise show their progress between the results.
+      TERM: 'dumb',
     }
     const options = { jobs: JOBS, print: console.log, signal: interrupt.signal }
     const { passed, failed, durations } = await runFiles(files, env, options).finally(template.drop)
@@ -171,7 +174,7 @@ async function run(files: string[]): Promise<number> {
       console.log(
         `The random input had TEST_SEED=${seed} TEST_RUNS=${process.env.TEST_RUNS ?? DEFAULT_RUNS}`,
       )
-    console.log(`${passed} passed, ${failed} failed`)
+    console.log(styleText(failed === 0 ? 'green' : 'red', `${passed} passed, ${failed} failed`))
     return failed === 0 && passed > 0 ? 0 : 1
   } finally {
     await server.stop()

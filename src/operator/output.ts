@@ -11,8 +11,9 @@ const NUMBERS = new Intl.NumberFormat('en')
 export function showProgress(
   progress: () => { step: string; done: string; share?: number },
 ): Disposable | undefined {
-  const { stderr } = process
-  if (!stderr.isTTY) return undefined
+  const { env, stderr } = process
+  // By convention, a dumb terminal cannot move its cursor.
+  if (!stderr.isTTY || env.TERM === 'dumb') return undefined
   const start = Date.now()
   const draw = () => {
     const { step, done, share = Number.NaN } = progress()

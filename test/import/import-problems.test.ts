@@ -334,6 +334,10 @@ t.test('Invalid UUID or value of a list: rejected', async (t) => {
       'type: "buy" is not a value of this field; the closest is BUY',
     ],
     [
+      `{"transactionId":"${id}","type":"BYU",${rest}}`,
+      'type: "BYU" is not a value of this field; the closest is BUY',
+    ],
+    [
       `{"transactionId":"${id}","type":"DIVIDEND",${rest}}`,
       'type: "DIVIDEND" is not a value of this field; the closest is DIVIDENDS',
     ],

@@ -1,3 +1,4 @@
+import { styleText } from 'node:util'
 import { type Base, type Spawn, Test, t } from 'tap'
 
 /** Assertions of all files. A file that crashed or asserted nothing counts as one failure. */
@@ -45,7 +46,7 @@ export async function runFiles(
     if (signal.aborted) return
     ended.push(file)
     if (!hasPassed(file)) for (const line of failuresOf(file)) print(line)
-    const result = hasPassed(file) ? 'ok' : 'not ok'
+    const result = hasPassed(file) ? styleText('green', 'ok') : styleText('red', 'not ok')
     print(`${result} ${ended.length} of ${files.length}: ${describe(file)}`)
   })
   const limit = { TAP_TIMEOUT: String(timeoutSeconds), ...env }

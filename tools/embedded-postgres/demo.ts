@@ -14,13 +14,14 @@ import { startEmbedded } from './embedded.ts'
  * @throws EmbeddedDatabaseInUse if another process runs it
  */
 export async function startDemo(dataDir: string) {
+  // Standard output has only the log.
+  const report = (text: string) => process.stderr.write(text)
+  report(`Starting PostgreSQL with the sample data in ${dataDir}/ …\n`)
   const embedded = await startEmbedded(dataDir)
   await prepare(embedded.url)
   const url = new URL(embedded.url)
   url.username = 'investment_service'
   const socket = String(url.searchParams.get('host'))
-  // Standard output has only the log.
-  const report = (text: string) => process.stderr.write(text)
   void embedded.killed.then((sentence) => {
     report(`${sentence}\n`)
     process.exit(1)

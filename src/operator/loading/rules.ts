@@ -136,7 +136,8 @@ export function formatOf({ enum: values, format, type, maxLength }: TSchema) {
 /** Ends a sentence about an unknown word: names a candidate that differs in few letters, if there is one. */
 export function suggestion(word: string, candidates: Iterable<string>): string {
   const names = new Map(Array.from(candidates, (name) => [name.toLowerCase(), name]))
-  const maxDistance = Math.min(3, Math.max(1, Math.round(0.4 * word.length)))
+  // Two exchanged letters are two changes.
+  const maxDistance = Math.min(3, Math.max(word.length > 2 ? 2 : 1, Math.round(0.4 * word.length)))
   const match = closestMatch(word.slice(0, 100).toLowerCase(), [...names.keys()], { maxDistance })
   return match === undefined ? '' : `; the closest is ${names.get(match)}`
 }
