@@ -16,7 +16,7 @@ import { startEmbedded } from './embedded.ts'
 export async function startDemo(dataDir: string) {
   // Standard output has only the log.
   const report = (text: string) => process.stderr.write(text)
-  report(`Starting PostgreSQL with the sample data in ${dataDir}/ …\n`)
+  if (process.stderr.isTTY) report(`Starting PostgreSQL with the sample data in ${dataDir}/ …\n`)
   const embedded = await startEmbedded(dataDir)
   await prepare(embedded.url)
   const url = new URL(embedded.url)
