@@ -1,10 +1,10 @@
 import { type RawBuilder, sql } from 'kysely'
 import type { Database } from '../postgres/database.ts'
-import { build, type CompiledStatement, firstOfMonth } from '../postgres/statements.ts'
+import { build, type CompiledStatement, compile, firstOfMonth } from '../postgres/statements.ts'
 import { columnOf } from '../schemas/fields.ts'
 import type { List } from '../schemas/list.ts'
 import { problem } from '../schemas/problem.ts'
-import { type Filters, filtersOf } from '../schemas/request.ts'
+import { type Filters, filtersOf, hasFilter } from '../schemas/request.ts'
 import { changesQuery, readChanges } from './changes.ts'
 import { connectionOfApp, lookupColumns, totalOfAll } from './connection.ts'
 import { p } from './parameters.ts'
@@ -39,7 +39,7 @@ type PageQueries = ReturnType<typeof pageQueries>
 
 /**
  * Compiles one statement per type of page: setting up an unused plan node costs as much as running it.
- * @throws Error if one of them does not use a filter: it would answer with all rows
+ * @throws Error if one of them, or a part of it, does not use a filter: it would answer with all rows
  */
 function pageQueries(list: PagedList) {
   const queries = compilePages(list)
@@ -47,6 +47,11 @@ function pageQueries(list: PagedList) {
     requireFilters(statements.tokenHash)
     requireFilters(statements.clientId)
   }
+  // A statement may use a filter in one of its parts alone: the total would then be that of other rows.
+  const { table } = list
+  const parts = { days: totalOfDays(table), months: totalOfMonths(table), start: pageStart(table) }
+  for (const [name, part] of Object.entries(parts))
+    requireFilters(compile(`${table} ${name}`, '', sql`select ${part}`))
   return queries
 }
 
@@ -141,7 +146,7 @@ async function readPage(
   const filters: Record<keyof Filters, string> = { from: from ?? '-infinity', to: to ?? 'infinity' }
   const values = { ...filters, limit, offset: limit * page }
   if (page > 0) return readRows(db, table, queries.later, request, values, known)
-  const isRange = from !== undefined || to !== undefined
+  const isRange = hasFilter(request)
   if (isRange && limit <= SMALL_LIMIT) {
     const query = isShort(from, to) ? queries.days : queries.months
     return readRows(db, table, query, request, values, known)

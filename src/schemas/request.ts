@@ -120,6 +120,11 @@ export function filtersOf(query: Filters): Filters {
   return filters
 }
 
+/** True if a query selects rows by any filter: their total is not that of the connection. */
+export function hasFilter(query: Filters): boolean {
+  return FILTERS.some((name) => query[name] !== undefined)
+}
+
 /** What a request asks for. Some parameters apply to pages only. */
 export type QueryPurpose = 'page' | 'changes' | 'export'
 

@@ -3,7 +3,7 @@ import { readConfig } from '../../src/config.ts'
 import { httpOptions } from '../../src/http/http-server.ts'
 import { parseQuery } from '../../src/http/query-string.ts'
 import { MAX_PARAMETER_ERRORS } from '../../src/schemas/problem.ts'
-import { PageQuery } from '../../src/schemas/request.ts'
+import { filtersOf, PageQuery } from '../../src/schemas/request.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions, listNames } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -25,6 +25,16 @@ async function errorsOf(path: string, query: string): Promise<string[]> {
 
 for (const list of listNames) {
   const path = connection[list]
+
+  t.test(
+    `400, ${list}: each filter together with since, whose changes are of all rows`,
+    async (t) => {
+      for (const filter of Object.keys(filtersOf({}))) {
+        const errors = await errorsOf(path, `since=start&${filter}=2025-01-01`)
+        t.ok(errors.includes(`${filter} excluded_parameter`), filter)
+      }
+    },
+  )
 
   t.test(`400, ${list}: limit and page consist of digits (contract 2)`, async (t) => {
     const others = words(`
