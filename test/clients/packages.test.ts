@@ -34,7 +34,7 @@ const examples = {
   python: await readmeExamples('python', service.url),
 }
 
-/** Examples of both READMEs, in their order. */
+/** Examples of README.md and docs/clients.md in both languages, in their order. */
 const PROGRAMS = [
   'list-rows',
   'daily-copy',
@@ -238,7 +238,7 @@ t.test('Python: the types are those of docs/reference/openapi.json', async (t) =
 })
 
 t.test(
-  'TypeScript: the package works after its build; README.md prints what it says',
+  'TypeScript: the package works after its build; the documents print what they say',
   async (t) => {
     const folder = t.testdir({})
     await installTypescriptClient(folder)
@@ -278,7 +278,7 @@ t.test(
   },
 )
 
-t.test('Python: mypy --strict accepts it; README.md prints what it says', async (t) => {
+t.test('Python: mypy --strict accepts it; the documents print what they say', async (t) => {
   const folder = t.testdir({})
   for (const { file, source } of examples.python) await writeFile(join(folder, file), source)
   const names = examples.python.map(({ file }) => file)

@@ -470,31 +470,34 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
   )
 }
 
-const READMES = {
-  TypeScript: { path: 'clients/typescript/README.md', file: 'postgres-copy.mts' },
-  Python: { path: 'clients/python/README.md', file: 'postgres_copy.py' },
-}
+const PROGRAMS = { TypeScript: 'postgres-copy.mts', Python: 'postgres_copy.py' }
 
-for (const [language, { path, file }] of Object.entries(READMES)) {
+for (const [language, file] of Object.entries(PROGRAMS)) {
   if (!(language in drivers.PostgreSQL)) continue
-  t.test(`${language}: the program of README.md that keeps a copy in PostgreSQL`, async (t) => {
-    const seeded = await startSeededService(t)
-    const place = await openPlace(t, 'PostgreSQL', copies)
-    const readme = await readFile(join(ROOT, path), 'utf8')
-    const [, source = ''] =
-      new RegExp(`^\`\`\`\\w+\n((?://|#) ${file}\n.*?)^\`\`\``, 'ms').exec(readme) ?? []
-    const folder = t.testdir({
-      [file]: source
-        .replace('http://127.0.0.1:3000', seeded.url)
-        .replace("'@investment-data/client'", `'${join(ROOT, 'clients/typescript/src/index.ts')}'`)
-        .replace("'pg'", `'${import.meta.resolve('pg')}'`),
-    })
-    const program = language === 'Python' ? PYTHON : process.execPath
-    const env = { ...pythonEnvironment, DATABASE_URL: place.file, NODE_NO_WARNINGS: '1' }
-    const printed = await run(program, [join(folder, file)], { env })
-    t.match(printed, /^30\.13 EUR\n(Hispania Renovables 200\n|null \S+\n|None \S+\n)+$/)
-    const news = await place.query('select text from news order by text')
-    t.equal(news.length, 3)
-    t.match(news[0], { text: 'account_transactions: 6' })
-  })
+  t.test(
+    `${language}: the program of docs/clients.md that keeps a copy in PostgreSQL`,
+    async (t) => {
+      const seeded = await startSeededService(t)
+      const place = await openPlace(t, 'PostgreSQL', copies)
+      const page = await readFile(join(ROOT, 'docs/clients.md'), 'utf8')
+      const [, source = ''] =
+        new RegExp(`^\`\`\`\\w+\n((?://|#) ${file}\n.*?)^\`\`\``, 'ms').exec(page) ?? []
+      const folder = t.testdir({
+        [file]: source
+          .replace('http://127.0.0.1:3000', seeded.url)
+          .replace(
+            "'@investment-data/client'",
+            `'${join(ROOT, 'clients/typescript/src/index.ts')}'`,
+          )
+          .replace("'pg'", `'${import.meta.resolve('pg')}'`),
+      })
+      const program = language === 'Python' ? PYTHON : process.execPath
+      const env = { ...pythonEnvironment, DATABASE_URL: place.file, NODE_NO_WARNINGS: '1' }
+      const printed = await run(program, [join(folder, file)], { env })
+      t.match(printed, /^30\.13 EUR\n(Hispania Renovables 200\n|null \S+\n|None \S+\n)+$/)
+      const news = await place.query('select text from news order by text')
+      t.equal(news.length, 3)
+      t.match(news[0], { text: 'account_transactions: 6' })
+    },
+  )
 }
