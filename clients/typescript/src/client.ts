@@ -4,6 +4,7 @@ import {
   type ChangesPage,
   type CopyStore,
   CopySync,
+  type ListName,
   type OnChanges,
   type Page,
   type SyncedCopies,
@@ -12,6 +13,8 @@ import { isLostCursor, TransportError } from './errors.ts'
 import { CSV, Http, type HttpOptions, NDJSON, refreshedAtOf, transportError } from './http.ts'
 import { oneSync } from './one-sync.ts'
 import { connectionToken, dayOf, functionOf, integerOf, visibleAscii } from './options.ts'
+import { isShallow, tooDeep, UnusableResponse } from './response-body.ts'
+import { checkOrders, checkPage, checkRow } from './response-rows.ts'
 import type { AccountTransaction, AssetsTransferOrder, PortfolioTransaction } from './rows.ts'
 
 export interface InvestmentDataOptions extends HttpOptions {
@@ -92,6 +95,11 @@ export type SyncResult =
 const PORTFOLIO = 'portfolios/transactions'
 const ACCOUNT = 'accounts/transactions'
 const ORDERS = 'assets-transfer'
+/** Names of the copies of the lists. */
+const NAMES = { [PORTFOLIO]: 'portfolio_transactions', [ACCOUNT]: 'account_transactions' } as const
+type List = keyof typeof NAMES
+/** Most characters of a row of an export. No import accepts a longer one. */
+const MAX_ROW_LENGTH = 2 ** 20
 
 /** Client of the Investment Data Query Service. */
 export class InvestmentData {
@@ -230,7 +238,7 @@ class Connection {
     return this.#http.call(this.#token, list, this.#traceId, signal)
   }
 
-  async *#rows<Row>(list: string, options: ListOptions, facts: Facts): AsyncGenerator<Row, void> {
+  async *#rows<Row>(list: List, options: ListOptions, facts: Facts): AsyncGenerator<Row, void> {
     const days = daysOf(options)
     const call = this.#call(list, options)
     let left = integerOf('limit', options.limit ?? MAX_LIMIT, 1, MAX_LIMIT)
@@ -238,7 +246,9 @@ class Connection {
     let version: string | undefined
     for (let page = 0; ; page += 1) {
       const query = { ...days, limit: pageSize, page, version }
-      const { body, headers } = await this.#http.get(call, query)
+      const { body, headers } = await this.#http.get(call, query, (page) =>
+        checkPage(NAMES[list], page, false),
+      )
       const { items, limit, totalItems } = body as Page<Row>
       facts.totalItems = totalItems
       facts.refreshedAt = refreshedAtOf(headers)
@@ -255,7 +265,7 @@ class Connection {
   }
 
   async *#exportRows<Row>(
-    list: string,
+    list: List,
     range: RangeOptions,
     facts: Facts,
   ): AsyncGenerator<Row, void> {
@@ -272,7 +282,9 @@ class Connection {
       const lines = text.split('\n')
       text = lines.pop() ?? ''
       rows += lines.length
-      for (const line of lines) yield JSON.parse(line) as Row
+      if (text.length > MAX_ROW_LENGTH)
+        throw unusable(call, new UnusableResponse('A row of the response is too long'))
+      for (const line of lines) yield rowOf<Row>(call, NAMES[list], line)
     }
     // A proxy that ends the connection without an error.
     if (rows !== (facts.totalItems ?? rows) || text !== '')
@@ -286,7 +298,7 @@ class Connection {
 
   /** Returns all transfer orders, as one page of changes. */
   async #orders(call: Call): Promise<ChangesPage<AssetsTransferOrder>> {
-    const { body, headers } = await this.#http.get(call, {})
+    const { body, headers } = await this.#http.get(call, {}, checkOrders)
     const items = body as AssetsTransferOrder[]
     const page = {
       items,
@@ -301,7 +313,10 @@ class Connection {
 
   async *#changes<Row>(call: Call, cursor: string | null): AsyncGenerator<ChangesPage<Row>, void> {
     for (let since = cursor ?? 'start', hasMore = true; hasMore; ) {
-      const { body, headers } = await this.#http.get(call, { since, limit: this.#pageSize })
+      const query = { since, limit: this.#pageSize }
+      const { body, headers } = await this.#http.get(call, query, (page) =>
+        checkPage(NAMES[call.list as List], page, true),
+      )
       const page = body as ChangesPage<Row>
       page.version = headers.get('data-version')
       page.refreshedAt = refreshedAtOf(headers)
@@ -334,6 +349,28 @@ class Connection {
 }
 
 export type { Connection }
+
+/** Returns a row of an export. */
+function rowOf<Row>(call: Call, list: ListName, line: string): Row {
+  let row: unknown
+  try {
+    if (line.length > MAX_ROW_LENGTH)
+      throw new UnusableResponse('A row of the response is too long')
+    row = JSON.parse(line)
+    if (!isShallow(row)) throw tooDeep()
+    checkRow(list, row)
+  } catch (error) {
+    // The error of JSON.parse() has a part of the row.
+    throw unusable(call, error)
+  }
+  return row as Row
+}
+
+function unusable(call: Call, error: unknown): TransportError {
+  const facts = { status: 200, traceId: call.traceId }
+  if (!(error instanceof UnusableResponse)) return transportError('unexpected_response', facts)
+  return new TransportError('unexpected_response', error.message, facts)
+}
 
 type Facts = { -readonly [Name in keyof ListFacts]: ListFacts[Name] }
 

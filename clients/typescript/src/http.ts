@@ -10,6 +10,7 @@ import {
   TransportError,
 } from './errors.ts'
 import { appToken, functionOf, integerOf, MAX_MS, numberOf } from './options.ts'
+import { errorTextOf, jsonOf, UnusableResponse } from './response-body.ts'
 import { safeTextOf } from './safe-text.ts'
 
 const VERSION = '2.0.0'
@@ -152,13 +153,15 @@ export class Http {
 
   /**
    * Returns the JSON of a 200.
+   * @param check throws UnusableResponse for JSON of another form
    * @throws ProblemError for an error of the service, TransportError without a usable response, or the
    * reason of the signal of the call
    */
-  get(call: Call, query: Query): Promise<JsonResponse> {
+  get(call: Call, query: Query, check: (body: unknown) => void): Promise<JsonResponse> {
     return this.#repeat(call, query, JSON_TYPE, async (response, limit) => {
-      const body: unknown = JSON.parse(await response.text())
+      const body = await jsonOf(response)
       limit.end()
+      check(body)
       return { body, headers: response.headers }
     })
   }
@@ -262,12 +265,19 @@ export class Http {
         return { result: { value: await read(response, limit) }, response }
       const facts = this.#facts(call, attempt, response)
       const safe = safeTextOf([call.token, this.#token])
-      const text = await response.text()
-      const error = errorOf(response.status, text, media.type.test(type), facts, safe)
+      const text = await errorTextOf(response)
+      const error = errorOf(response.status, text ?? '', media.type.test(type), facts, safe)
+      // The rest of a text that is too large.
+      if (text === undefined) limit.abandon()
       limit.end()
       return { result: { error, retry: RETRIED.has(response.status) }, response }
     } catch (error) {
       limit.abandon()
+      if (error instanceof UnusableResponse) {
+        const facts = this.#facts(call, attempt, response)
+        const unusable = new TransportError('unexpected_response', error.message, facts)
+        return { result: { error: unusable, retry: false }, response }
+      }
       // The error of fetch() has the address, and that of JSON.parse() a part of the body.
       const code =
         limit.expired ?? (response === undefined ? this.#codeOf(error) : 'incomplete_body')

@@ -18,6 +18,8 @@ from typing import Any, Dict, List, Mapping, Optional, Tuple
 from ._options import Secret
 
 _PART_BYTES = 65_536
+#: Most bytes of a decompressed part.
+_DECODED_BYTES = 2**20
 #: Seconds for which an idle connection is kept, if the server does not say how long it keeps it.
 _IDLE_SECONDS = 30.0
 #: Seconds by which the client is earlier than the server, because a request takes time to arrive.
@@ -261,18 +263,28 @@ class Response:
     def read(self) -> bytes:
         """The next part of the body, decompressed; empty at its end."""
         while True:
-            part = self._response.read1(_PART_BYTES)
+            rest = self._decoder.unconsumed_tail if self._decoder else b""
+            part = rest or self._response.read1(_PART_BYTES)
             if not part:
                 self._end()
                 return b""
             if self._decoder is None:
                 return part
-            decoded = self._decoder.decompress(part)
+            decoded = self._decoder.decompress(part, _DECODED_BYTES)
             if decoded:
                 return decoded
 
-    def read_all(self) -> bytes:
-        return b"".join(iter(self.read, b""))
+    def read_all(self, most: int) -> Optional[bytes]:
+        """The whole body; None if it is larger than ``most`` bytes, decompressed."""
+        parts: List[bytes] = []
+        size = 0
+        for part in iter(self.read, b""):
+            size += len(part)
+            if size > most:
+                self.close()
+                return None
+            parts.append(part)
+        return b"".join(parts)
 
     def close(self) -> None:
         """Ends a response that is not read to its end."""

@@ -40,10 +40,16 @@ from ._errors import (
     TransportError,
 )
 from ._options import MAX_SECONDS, Retry, Secret, app_token, instance, number
+from ._response_rows import UnusableResponse, too_deep
 from ._safe_text import safe_text
 from ._types import from_json
 
 VERSION = "2.0.0"
+
+#: Most bytes of a JSON response, after decompression: 10,000 usual rows have a tenth.
+_MAX_BYTES = 64 * 2**20
+#: Most bytes of a response that is no 200.
+_MAX_ERROR_BYTES = 2**20
 
 T = TypeVar("T")
 Query = Mapping[str, Union[str, int, None]]
@@ -188,9 +194,20 @@ class Http:
         end = time.monotonic() + self._call_timeout
         return Call(token, list_, trace_id or str(uuid.uuid4()), end)
 
-    async def get(self, call: Call, query: Query) -> Tuple[Any, Headers]:
-        """Returns the JSON of a 200, with Decimals, and its headers."""
-        return await self._repeat(call, query, JSON, _json_of)
+    async def get(
+        self, call: Call, query: Query, check: Callable[[Any], None]
+    ) -> Tuple[Any, Headers]:
+        """Returns the JSON of a 200, with Decimals, and its headers.
+
+        :param check: raises UnusableResponse for JSON of another form
+        """
+
+        def read(response: Response) -> Tuple[Any, Headers]:
+            body = _json_of(response)
+            check(body)
+            return body, response.headers
+
+        return await self._repeat(call, query, JSON, read)
 
     async def open(self, call: Call, query: Query, media: Media) -> Response:
         """Returns a 200 whose body is not read. No attempt follows."""
@@ -268,8 +285,11 @@ class Http:
         work: Callable[[], Union[_Success[T], _Failure]],
     ) -> Union[_Success[T], _Failure]:
         """Returns errors: one that is raised here would have the URL in its context."""
+        sentence = ""
         try:
             return work()
+        except UnusableResponse as error:
+            code, retry, sentence = "unexpected_response", False, str(error)
         except (
             OSError,
             http.client.HTTPException,
@@ -281,7 +301,7 @@ class Http:
             code, retry = _code_of(error, limit)
         for response in seen:
             response.close()
-        message = _MESSAGES.get(code, f"The request failed: {code}")
+        message = sentence or _MESSAGES.get(code, f"The request failed: {code}")
         facts = self._facts(call, attempts, seen[0] if seen else None)
         return _Failure(TransportError(code, message, facts), retry)
 
@@ -317,7 +337,7 @@ class Http:
         secrets = self._secrets(call)
         error = _error_of(
             response.status,
-            response.read_all(),
+            response.read_all(_MAX_ERROR_BYTES) or b"",
             is_type,
             facts,
             lambda text: safe_text(text, secrets),
@@ -368,8 +388,16 @@ def _base_of(base_url: str) -> Secret:
     return Secret(base_url.rstrip("/") + "/")
 
 
-def _json_of(response: Response) -> Tuple[Any, Headers]:
-    return from_json(response.read_all().decode()), response.headers
+def _json_of(response: Response) -> Any:
+    """JSON, within bounds of its size and depth."""
+    body = response.read_all(_MAX_BYTES)
+    if body is None:
+        size = _MAX_BYTES // 2**20
+        raise UnusableResponse(f"The response is larger than {size} MiB: use a smaller page size")
+    try:
+        return from_json(body.decode())
+    except RecursionError:
+        raise too_deep() from None
 
 
 def refreshed_at_of(headers: Headers) -> Optional[datetime]:

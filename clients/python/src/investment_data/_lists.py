@@ -19,6 +19,7 @@ from ._copies import (
 from ._errors import Facts, ProblemError, TransportError, is_lost_cursor
 from ._http import CSV, NDJSON, Call, Http, Query, refreshed_at_of
 from ._options import Secret, connection_token, integer, visible_ascii
+from ._response_rows import UnusableResponse, check_orders, check_page, check_row, too_deep
 from ._rows import AssetsTransferOrder
 from ._types import from_json
 
@@ -28,6 +29,10 @@ PORTFOLIO = "portfolios/transactions"
 ACCOUNT = "accounts/transactions"
 ORDERS = "assets-transfer"
 
+#: Names of the copies of the lists.
+_NAMES = {PORTFOLIO: "portfolio_transactions", ACCOUNT: "account_transactions"}
+#: Most bytes of a row of an export. No import accepts a longer one.
+_MAX_ROW_BYTES = 2**20
 _MAX_LIMIT = 2**31 - 1
 
 
@@ -138,7 +143,9 @@ class Lists:
         version: Optional[str] = None
         while True:
             query: Query = {**days, "limit": size, "page": number, "version": version}
-            page, headers = await self._http.get(call, query)
+            page, headers = await self._http.get(
+                call, query, lambda body: check_page(_NAMES[list_], body, False)
+            )
             facts.total_items = page["totalItems"]
             facts.refreshed_at = refreshed_at_of(headers)
             yield page["items"][:left]
@@ -168,7 +175,7 @@ class Lists:
         total = response.headers.get("x-total-count")
         facts.total_items = int(total) if total else None
         facts.refreshed_at = refreshed_at_of(response.headers)
-        lines = _Lines(total)
+        lines = _Lines(_NAMES[list_], total)
         try:
             while not lines.ended:
                 yield await self._http.read(call, response, lines.read)
@@ -245,7 +252,7 @@ class Lists:
 
     async def _orders(self, call: Call) -> Page:
         """All transfer orders, as one page of changes."""
-        items, headers = await self._http.get(call, {})
+        items, headers = await self._http.get(call, {}, check_orders)
         state = _state_of(len(items), headers)
         return Page(items, [], state.version or "", False, state)
 
@@ -253,7 +260,9 @@ class Lists:
         since, has_more = cursor, True
         while has_more:
             query: Query = {"since": "start" if since is None else since, "limit": self._page_size}
-            body, headers = await self._http.get(call, query)
+            body, headers = await self._http.get(
+                call, query, lambda body: check_page(_NAMES[call.list], body, True)
+            )
             since, has_more = body["nextCursor"], body["hasMore"]
             state = _state_of(body["totalItems"], headers)
             yield Page(body["items"], body["removed"], body["nextCursor"], has_more, state)
@@ -266,7 +275,8 @@ def _state_of(total: int, headers: Headers) -> CopyState:
 class _Lines:
     """Rows of an export, whose parts end anywhere."""
 
-    def __init__(self, total: Optional[str]) -> None:
+    def __init__(self, list_: str, total: Optional[str]) -> None:
+        self._list = list_
         self.ended = False
         self._total = total
         self._count = 0
@@ -281,4 +291,16 @@ class _Lines:
         # A proxy may end the connection without an error.
         if self.ended and (self._rest or self._total not in (None, str(self._count))):
             raise EOFError
-        return [from_json(line.decode()) for line in lines]
+        if len(self._rest) > _MAX_ROW_BYTES:
+            raise UnusableResponse("A row of the response is too long")
+        return [self._row(line) for line in lines]
+
+    def _row(self, line: bytes) -> Any:
+        try:
+            row = from_json(line.decode())
+        except RecursionError:
+            raise too_deep() from None
+        except ValueError:
+            raise UnusableResponse("The response is not from the service") from None
+        check_row(self._list, row)
+        return row

@@ -5,6 +5,7 @@ may use an exponent. Identifiers are UUIDs in lower case, and days are texts suc
 """
 
 import json
+import re
 from decimal import Decimal
 from typing import Any, Dict, Optional
 
@@ -16,10 +17,13 @@ def position_effect(type_: str) -> Optional[PositionEffect]:
     return EFFECTS.get(type_)
 
 
+_DECIMAL = re.compile(r"-?[0-9]+(\.[0-9]+)?")
+
+
 def _with_decimals(value: Dict[str, Any]) -> Dict[str, Any]:
     for name in DECIMAL_FIELDS & value.keys():
         text = value[name]
-        if isinstance(text, str):
+        if isinstance(text, str) and _DECIMAL.fullmatch(text):
             value[name] = Decimal(text)
     return value
 
