@@ -4,9 +4,9 @@
  *     npm run plant -- test/simulation/planted.ts
  *     npm run plant -- test/simulation/planted.ts --only 'lost plan'
  *
- * The module of the list exports `command`, and `plants`: each has a name, a file, the text to search for and its
- * replacement, and may have a command of its own. It ends with 1 if a fault is not found, or no longer applies: its text must
- * be in the file once.
+ * The module of the list exports `command`, what its output `shows` of a failed check, and `plants`: each has a name, a file,
+ * the text to search for and its replacement, and may have a command of its own. It ends with 1 if a fault is not found, if
+ * the command fails otherwise, or if a fault no longer applies: its text must be in the file once.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
@@ -36,6 +36,8 @@ export interface Plant {
 interface PlantList {
   /** Program and arguments. It runs in the copy, and fails if it has found the fault. */
   command: string[]
+  /** What the output of the command has if a check has failed. */
+  shows: RegExp
   plants: Plant[]
 }
 
@@ -45,7 +47,7 @@ const { values, positionals } = parseArgs({
 })
 const root = resolve(import.meta.dirname, '..')
 const [list = ''] = positionals
-const { command, plants }: PlantList = await import(pathToFileURL(resolve(list)).href)
+const { command, shows, plants }: PlantList = await import(pathToFileURL(resolve(list)).href)
 
 /** Copies what git knows, and new files, beside a link to the packages. */
 function copyCheckout(): string {
@@ -67,14 +69,19 @@ function plantedText({ file, search, replace }: Plant): string {
   return text.replace(search, () => replace)
 }
 
-/** @returns what the command says of the fault; undefined if it does not find it */
+/** @returns what the command says of the fault; undefined if it does not find it. @throws Error if it fails otherwise */
 function find(copy: string, plant: Plant): string | undefined {
   const planted = join(copy, plant.file)
   writeFileSync(planted, plantedText(plant))
   const [program = '', ...options] = plant.command ?? command
-  const { status, stdout, stderr } = spawnSync(program, options, { cwd: copy, encoding: 'utf8' })
+  // The same Node.js, whatever is first in PATH.
+  const run = program === 'node' ? process.execPath : program
+  const { status, stdout, stderr } = spawnSync(run, options, { cwd: copy, encoding: 'utf8' })
   cpSync(join(root, plant.file), planted)
-  return status === 0 ? undefined : lastLines(`${stdout}\n${stderr}`)
+  if (status === 0) return undefined
+  const output = `${stdout}\n${stderr}`
+  if (!shows.test(output)) throw new Error(`no check has failed\n${lastLines(output)}`)
+  return lastLines(output)
 }
 
 /** Shortens the lines, and keeps the last ones. */
@@ -99,7 +106,7 @@ try {
       if (found) console.log(found)
     } catch (error) {
       failed += 1
-      console.log(`DOES NOT APPLY: ${plant.name}: ${(error as Error).message}`)
+      console.log(`NOT FOUND: ${plant.name}: ${(error as Error).message}`)
     }
   }
 } finally {

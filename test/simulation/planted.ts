@@ -11,6 +11,9 @@ export const command = [
   ...['test/simulation/run.ts', '--first', '--seed', '1', '--schedules', '10000'],
 ]
 
+/** A violation, with its time. */
+export const shows = /^\d+ ms: /m
+
 const postgres = 'src/postgres/'
 const pool = `${postgres}pool.ts`
 const limits = 'src/limits/'
