@@ -119,22 +119,6 @@ t.test('waiting read: it fails at its deadline, before a connection is free', as
   t.same(order, ['waiting', 'slow', 'slow'])
 })
 
-t.test('silent connection: the reads behind the first one are repeated on another', async (t) => {
-  const { read } = await openPool(t, { size: 2, silentMs: 700 })
-  const results = Promise.allSettled([
-    read(sleep, ['3']),
-    ...['a', 'b'].map((word) => read(echo, [word, '1'])),
-  ])
-  await setTimeout(100)
-  // The server responds on its other connection.
-  for (let turn = 0; turn < 10; turn += 1) await read(sleep, ['0.1'])
-  t.match(await results, [
-    { reason: { name: 'ServerFailed', message: /stopped responding/ } },
-    { value: ['a1'] },
-    { value: ['b1'] },
-  ])
-})
-
 t.test('connection that is never idle: it stays while its reads end', async (t) => {
   const { read } = await openPool(t, { size: 1, silentMs: 700 })
   const before = await read(pid, [])
@@ -215,27 +199,6 @@ t.test('connection that is reset while it opens: its reads use another', async (
   const { read } = await open(t, { size: 1, url: through.href })
   t.same(await read(echo, ['a', '1']), ['a1'])
   t.equal(accepted, 2)
-})
-
-t.test('server that forgot its connections: one read notices, and uses a new one', async (t) => {
-  const { port, hostname } = new URL(url)
-  let epoch = 0
-  const through = await startTcpProxy(t, url, (client) => {
-    const opened = epoch
-    const server = connect(Number(port), hostname)
-    server.pipe(client)
-    client.on('close', () => server.destroy())
-    client.on('data', (data) => {
-      if (opened === epoch) server.write(data)
-      else client.resetAndDestroy()
-    })
-  })
-  const { read, db } = await open(t, { size: 5, url: through.href })
-  await openThreeConnections({ read, db })
-  await setTimeout(1_500)
-  epoch += 1
-  t.same(await read(echo, ['a', '1']), ['a1'])
-  t.equal(db.state().primary.connections, 1)
 })
 
 t.test('health check: it does not wait behind reads that wait for a connection', async (t) => {

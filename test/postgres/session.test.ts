@@ -3,7 +3,6 @@ import { connect } from '../../src/postgres/connect.ts'
 import { Read } from '../../src/postgres/read.ts'
 import { Session } from '../../src/postgres/session.ts'
 import { createDatabase, readerOf } from '../support/database.ts'
-import { until } from '../support/until.ts'
 
 /** The reads in flight on one connection of a real PostgreSQL. */
 
@@ -58,17 +57,6 @@ t.test('exclusive read: no other one shares the session', async (t) => {
   t.notOk(session.hasRoom)
   await read.promise
   t.ok(session.hasRoom)
-})
-
-t.test('read that takes long: the session is stalled until it ends', async (t) => {
-  const { session, start } = await openSession(t, 8)
-  t.notOk(session.isStalled, 'an idle session is not stalled')
-  const read = start(1)
-  t.notOk(session.isStalled)
-  await until('the session is stalled', () => session.isStalled)
-  t.equal(session.size, 1)
-  await read.promise
-  t.notOk(session.isStalled)
 })
 
 t.test('retire: the session closes when its last read has ended', async (t) => {
