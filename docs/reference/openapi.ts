@@ -99,7 +99,7 @@ export interface components {
             localCurrency: string | null;
             /** @description Text of the institution, in its language. */
             description: string | null;
-            /** @description Price of one share or unit. */
+            /** @description Price as the institution quotes it, for example in per cent or in pence. */
             price: components["schemas"]["Decimal"] | null;
             /**
              * Format: date
@@ -329,7 +329,7 @@ export interface components {
             localCurrency: string | null;
             /** @description Text of the institution, in its language. */
             description: string | null;
-            /** @description Price of one share or unit. */
+            /** @description Price as the institution quotes it, for example in per cent or in pence. */
             price: components["schemas"]["ExactDecimal"] | null;
             /**
              * Format: date

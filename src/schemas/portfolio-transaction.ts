@@ -103,7 +103,10 @@ function portfolioTransaction(exact: boolean) {
         'The same amount in the base currency of the portfolio.',
       ),
       ...costs,
-      price: Nullable(Decimal(exact), 'Price of one share or unit.'),
+      price: Nullable(
+        Decimal(exact),
+        'Price as the institution quotes it, for example in per cent or in pence.',
+      ),
       ...TransactionDates,
       investment,
       relatedTransaction: Nullable(

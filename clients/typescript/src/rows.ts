@@ -145,7 +145,7 @@ export interface PortfolioTransaction {
   localCurrency: string | null
   /** Text of the institution, in its language. */
   description: string | null
-  /** Price of one share or unit. */
+  /** Price as the institution quotes it, for example in per cent or in pence. */
   price: Decimal | null
   /**
    * Day of the transaction. Lists are sorted by it. Null only if `valueDateDay` is known. Format:

@@ -150,7 +150,7 @@ class PortfolioTransaction(TypedDict):
     description: Optional[str]
     """Text of the institution, in its language."""
     price: Optional[Decimal]
-    """Price of one share or unit."""
+    """Price as the institution quotes it, for example in per cent or in pence."""
     operationDateDay: Optional[str]
     """Day of the transaction. Lists are sorted by it. None only if `valueDateDay` is known. Format:
     YYYY-MM-DD.
