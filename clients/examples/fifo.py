@@ -1,4 +1,4 @@
-"""Gains by FIFO in euros, by the rules of docs/sandbox.md. Other countries have other rules."""
+"""Gains by FIFO in the currency of the rates, by the rules of docs/sandbox.md. Other countries have other rules."""
 
 from collections import defaultdict
 from fractions import Fraction
@@ -53,10 +53,10 @@ def gains_by_fifo(
 ) -> Iterator[Tuple[PortfolioTransaction, Fraction]]:
     """Yields each sale, and each cash payment of a merger, with its gain."""
     rows, lots = chronological(transactions), Lots()
-    euros = rates.euros
+    money = rates.convert
 
     def charges(row: PortfolioTransaction) -> Fraction:
-        return euros(row, "commission") + euros(row, "taxes")
+        return money(row, "commission") + money(row, "taxes")
 
     by_id = {row["transactionId"]: row for row in rows}
     cash_rows = {row["relatedTransaction"]: row for row in rows if row["type"] == "COMPENSATION"}
@@ -67,21 +67,21 @@ def gains_by_fifo(
         other = by_id.get(row["relatedTransaction"] or "")
         is_pair = other is not None and {effect, position_effect(other["type"])} == {"+", "-"}
         if effect == "+" and not is_pair:
-            lots.put(row, Lot(effective_day(row), number(row, "titles"), euros(row, "amount") + charges(row)))
+            lots.put(row, Lot(effective_day(row), number(row, "titles"), money(row, "amount") + charges(row)))
         if effect != "-":
             continue
         taken = lots.take(row)
         cost = sum((lot.cost for lot in taken), Fraction(0))
         if other is None or not is_pair:
-            yield row, euros(row, "amount") - charges(row) - cost
+            yield row, money(row, "amount") - charges(row) - cost
         elif row["type"] == "RIGHTS_CONVERSION_SELL":
-            paid = euros(other, "amount") + charges(other)
+            paid = money(other, "amount") + charges(other)
             lots.put(other, Lot(effective_day(other), number(other, "titles"), cost + paid))
         else:
             # The shares become others, and keep their days and costs. Cash sells a part of them.
             cash_row, kept = cash_rows.get(row["transactionId"]), Fraction(1)
             if cash_row:
-                cash, value = euros(cash_row, "amount"), euros(other, "amount")
+                cash, value = money(cash_row, "amount"), money(other, "amount")
                 if not value + cash:
                     day = f"{cash_row['type']} of {effective_day(cash_row)}"
                     raise ValueError(f"{day}: neither cash nor shares have an amount.")

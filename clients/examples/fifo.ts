@@ -1,4 +1,4 @@
-/** Gains by FIFO in euros, by the rules of docs/sandbox.md. Other countries have other rules. */
+/** Gains by FIFO in the currency of the rates, by the rules of docs/sandbox.md. Other countries have other rules. */
 import {
   chronological,
   effectiveDay,
@@ -64,9 +64,9 @@ export function* gainsByFifo(
 ): Generator<[PortfolioTransaction, Fraction]> {
   const rows = chronological(transactions)
   const lots = new Lots()
-  const euros = (row: PortfolioTransaction, field: 'amount' | 'commission' | 'taxes') =>
-    rates.euros(row, field)
-  const charges = (row: PortfolioTransaction) => euros(row, 'commission').plus(euros(row, 'taxes'))
+  const money = (row: PortfolioTransaction, field: 'amount' | 'commission' | 'taxes') =>
+    rates.convert(row, field)
+  const charges = (row: PortfolioTransaction) => money(row, 'commission').plus(money(row, 'taxes'))
   const byId = new Map(rows.map((row) => [row.transactionId, row]))
   const payments = rows.filter(({ type }) => type === 'COMPENSATION')
   const cashRows = new Map(payments.map((row) => [row.relatedTransaction, row]))
@@ -77,16 +77,16 @@ export function* gainsByFifo(
     const other = byId.get(row.relatedTransaction ?? '')
     const isPair = ['+-', '-+'].includes(`${effect}${positionEffect(other?.type ?? '')}`)
     if (effect === '+' && !isPair) {
-      const cost = euros(row, 'amount').plus(charges(row))
+      const cost = money(row, 'amount').plus(charges(row))
       lots.put(row, { day: effectiveDay(row), shares: numberOf(row, 'titles'), cost })
     }
     if (effect !== '-') continue
     const taken = lots.take(row)
     const cost = taken.reduce((sum, lot) => sum.plus(lot.cost), Fraction.ZERO)
     if (other === undefined || !isPair) {
-      yield [row, euros(row, 'amount').minus(charges(row)).minus(cost)]
+      yield [row, money(row, 'amount').minus(charges(row)).minus(cost)]
     } else if (row.type === 'RIGHTS_CONVERSION_SELL') {
-      const paid = euros(other, 'amount').plus(charges(other))
+      const paid = money(other, 'amount').plus(charges(other))
       const shares = numberOf(other, 'titles')
       lots.put(other, { day: effectiveDay(other), shares, cost: cost.plus(paid) })
     } else {
@@ -94,7 +94,7 @@ export function* gainsByFifo(
       const cashRow = cashRows.get(row.transactionId)
       let kept = Fraction.ONE
       if (cashRow) {
-        const [cash, value] = [euros(cashRow, 'amount'), euros(other, 'amount')]
+        const [cash, value] = [money(cashRow, 'amount'), money(other, 'amount')]
         if (value.plus(cash).over === 0n)
           throw new Error(
             `${cashRow.type} of ${effectiveDay(cashRow)}: neither cash nor shares have an amount.`,

@@ -98,7 +98,12 @@ t.test(
     const expected: Record<string, State[]> = JSON.parse(await readFile(path, 'utf8'))
     for (const [token, [state]] of Object.entries(expected)) {
       const args = ['--disable-warning=ExperimentalWarning', program]
-      const file = JSON.parse(await run(process.execPath, args, { env: variables(token) }))
+      const printed = run(process.execPath, args, { env: variables(token) })
+      if (token === 'DEMOFRACTION1') {
+        await t.rejects(printed, /a number of JSON would round 0\.200000000000000003\.\n/)
+        continue
+      }
+      const file = JSON.parse(await printed)
       const shares = new Map<string, number>()
       for (const { type, symbol, quantity } of file.activities) {
         if (type !== 'BUY' && type !== 'SELL') continue
@@ -116,9 +121,9 @@ t.test(
   },
 )
 
-t.test('writes pence as GBp, and counts what it omits', async (t) => {
+t.test('writes pence as GBp, and lists what it omits', async (t) => {
   const caller = await addCaller(db)
-  const row = { investment: randomUUID(), titles: '2', price: '3' }
+  const row = { investment: randomUUID(), titles: '2', price: '3', amount: '6' }
   const currencies = ['EUR', 'GBX', 'EURO', 'eur', null]
   await addPortfolioTransactions(
     db,
@@ -130,11 +135,18 @@ t.test('writes pence as GBp, and counts what it omits', async (t) => {
   const env = { BASE_URL: url, APP_TOKEN: caller.token, CONNECTION_TOKEN: caller.connection.token }
   const command = '"$0" --disable-warning=ExperimentalWarning "$1" 2>&1'
   const printed = await run('sh', ['-c', command, process.execPath, program], { env })
-  const [, file = '', count] = /^(.*})\n(.*)\n$/s.exec(printed) ?? []
+  const [, file = '', listed] = /^(.*\n})\n(.*)\n$/s.exec(printed) ?? []
   const { activities } = JSON.parse(file)
   const written = activities.map(({ currency }: { currency: string }) => currency)
   t.strictSame(written.sort(), ['EUR', 'GBp'])
-  t.equal(count, '2 activities; 5 transactions have no such activity')
+  t.strictSame(listed?.split('\n'), [
+    '2 activities of 7 transactions. Left out: the account list',
+    'Left out: BUY without a currency of Ghostfolio, rows: 1, amount: 6 EURO',
+    'Left out: BUY without a currency of Ghostfolio, rows: 1, amount: 6 eur',
+    'Left out: BUY without a currency of Ghostfolio, rows: 1, amount: 6 of no currency',
+    'Left out: BUY without an investment, rows: 1, amount: 6 EUR',
+    'Left out: BUY without shares, rows: 1, amount: 6 EUR',
+  ])
 })
 
 t.test('a cancelled purchase and a short sale: refused with one sentence', async (t) => {

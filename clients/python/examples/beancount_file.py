@@ -3,14 +3,18 @@
 Run: PYTHONPATH=clients/python/src python3 clients/python/examples/beancount_file.py > connection.beancount
 
 Account transactions move cash. Portfolio transactions move units; their cash is in the account
-transactions. Check the file with ``bean-check``.
+transactions. A price is the amount of a row by its titles: ``price`` is as the institution quotes it, in
+per cent for a bond, of one share for an option on a hundred, or in pence. The program lists what it leaves
+out. Check the file with ``bean-check``.
 """
 
 import os
 import re
 import sys
+from collections import Counter
 from decimal import Decimal
-from typing import Dict, List, Optional, Set
+from fractions import Fraction
+from typing import Any, Dict, List, Optional, Set
 
 from investment_data import InvestmentData, PortfolioTransaction, ProblemError, TransportError
 from investment_data import check_positions, chronological, effective_day, position_effect
@@ -32,6 +36,7 @@ REFUSED = {
 
 entries: List[str] = []
 accounts: Set[str] = set()
+left_out: "Counter[str]" = Counter()
 #: Identifiers of investments, by the name of their commodity.
 commodities: Dict[str, str] = {}
 
@@ -76,6 +81,35 @@ def currency_of(code: Optional[str]) -> str:
     return code if code and CURRENCY.fullmatch(code) else "XXX"
 
 
+def price_of(row: PortfolioTransaction) -> Optional[str]:
+    """The amount by the titles, if it has an end as a decimal."""
+    if not row["amount"] or not row["titles"]:
+        return None
+    price = abs(Fraction(row["amount"]) / Fraction(row["titles"]))
+    left, digits_after = price.denominator, 0
+    for factor in (2, 5):
+        count = 0
+        while left % factor == 0:
+            left, count = left // factor, count + 1
+        digits_after = max(digits_after, count)
+    if left > 1:
+        return None
+    units = str(price.numerator * 10**digits_after // price.denominator).rjust(digits_after + 1, "0")
+    return f"{units[:-digits_after]}.{units[-digits_after:]}" if digits_after else units
+
+
+def meta_of(row: Any, key: str, *fields: str) -> Dict[str, str]:
+    """The identifier, and amounts that are no posting, with their currency."""
+    meta = {"id": row[key]}
+    amounts = {name: row[name] for name in fields}
+    retained = row.get("retentionDetail") or {}
+    for name, amount in {**amounts, **retained}.items():
+        if amount is not None:
+            words = re.sub("([A-Z])", r"-\1", name).lower()
+            meta[words] = f"{digits(amount)} {currency_of(row['currency'])}"
+    return meta
+
+
 def account(*parts: str) -> str:
     name = ":".join(parts)
     accounts.add(name)
@@ -114,7 +148,7 @@ for movement in chronological(movements):
         effective_day(movement),
         movement["type"],
         movement["description"],
-        {"id": movement["movementId"]},
+        meta_of(movement, "movementId", "commission", "taxes"),
         {
             cash: f"{digits(amount)} {currency}",
             other: f"{digits(amount.copy_negate())} {currency}",
@@ -122,11 +156,8 @@ for movement in chronological(movements):
     )
 
 for row in chronological(rows):
-    titles, price = row["titles"], row["price"]
-    day = effective_day(row)
-    meta = {"id": row["transactionId"]}
-    if row["amount"] is not None:
-        meta["amount"] = f"{digits(row['amount'])} {currency_of(row['currency'])}"
+    titles, day = row["titles"], effective_day(row)
+    meta = meta_of(row, "transactionId", "amount", "commission", "taxes")
     effect = position_effect(row["type"])
     postings: Dict[str, str] = {}
     commodity = commodity_of(row["investment"])
@@ -135,12 +166,19 @@ for row in chronological(rows):
         portfolio = account("Assets", "Portfolio", "P" + row["portfolioId"])
         postings[portfolio] = f"{digits(units)} {commodity}"
         postings[account("Equity", "Units")] = f"{digits(units.copy_negate())} {commodity}"
+        price = price_of(row)
         if price is not None and row["investment"]:
             code = currency_of(row["currency"])
-            entries.append(f"{day} price {commodity} {digits(price)} {code}")
+            entries.append(f"{day} price {commodity} {price} {code}")
+        else:
+            left_out[f"the price of {row['type']}, which is not known or has no end as a decimal"] += 1
+    elif titles:
+        left_out[f"titles of {row['type']}, which does not change the position"] += 1
     transaction(day, row["type"], row["description"], meta, postings)
 
 print("\n".join(f"1970-01-01 open {name}" for name in sorted(accounts)))
 for name, investment in sorted(commodities.items()):
     print(f'\n1970-01-01 commodity {name}\n  id: "{investment}"')
 print("\n" + "\n\n".join(entries))
+for what, count in sorted(left_out.items()):
+    print(f"Left out: {what}, rows: {count}", file=sys.stderr)
