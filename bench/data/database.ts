@@ -6,12 +6,13 @@ import pg from 'pg'
 import { migrateToLatest } from '../../migrations/index.ts'
 import { startOverTcp } from '../../tools/embedded-postgres/tcp.ts'
 import { parentOf } from '../servers/process-usage.ts'
+import { programsOfMachine, startMachinePostgres } from './machine-postgres.ts'
 
 export interface PostgresServer {
   /** URL of a superuser, who may create databases. */
   url: string
-  /** True for a server that the bench started with SETTINGS. */
-  embedded: boolean
+  /** Where the server is from, for the page. */
+  origin: string
 }
 
 export interface BenchDatabase {
@@ -33,14 +34,27 @@ export const SETTINGS = {
   max_connections: '300',
 }
 
-/** Uses the server at BENCH_DATABASE_URL, else starts an embedded one and stops it afterwards. */
+const CHANGED = Object.entries(SETTINGS)
+  .map(([name, value]) => `${name} = ${value}`)
+  .join(', ')
+
+/**
+ * Uses the server at BENCH_DATABASE_URL. Else starts the PostgreSQL of this machine, as production runs it, and stops it
+ * afterwards. Without one, starts the embedded one: its build is slower.
+ */
 export async function withPostgres<T>(use: (server: PostgresServer) => Promise<T>): Promise<T> {
   const given = process.env.BENCH_DATABASE_URL
-  if (given) return use({ url: given, embedded: false })
+  if (given) return use({ url: given, origin: 'BENCH_DATABASE_URL' })
+  const programs = await programsOfMachine()
+  if (programs !== undefined) {
+    const server = await startMachinePostgres(programs, SETTINGS)
+    const origin = `${programs}, ${CHANGED}`
+    return await use({ url: server.url, origin }).finally(() => server.stop())
+  }
   const folder = await mkdtemp(join(tmpdir(), 'bench-'))
   const server = await startOverTcp(folder, SETTINGS)
   try {
-    return await use({ url: server.url, embedded: true })
+    return await use({ url: server.url, origin: `embedded, ${CHANGED}` })
   } finally {
     await server.stop()
     await rm(folder, { recursive: true })

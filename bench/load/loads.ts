@@ -8,6 +8,8 @@ export interface Load {
   title: string
   /** Requests in flight at any time. */
   clients: number
+  /** Other processes that always want a processor while the load runs. */
+  busyLoops?: number
   /** Requests to a target; undefined if it does not have the feature. */
   requests(target: Target): WireRequest[] | undefined | Promise<WireRequest[] | undefined>
   /** Queries of a list, with which the responses can be compared. */
@@ -30,17 +32,32 @@ export function loads(largeRows: number): Load[] {
   return [
     fullPages(small, ROWS_EACH),
     dailySyncs(small, ROWS_EACH),
+    {
+      ...dailySyncs(small, ROWS_EACH),
+      key: 'b busy',
+      title: 'the same beside two busy loops',
+      busyLoops: 2,
+    },
+    pages('b full', 'a small full page of a range: 10 of 13 rows', smallFullPages),
     pages('c first', `page 0 of ${size} rows`, inLarge(0)),
     pages('c middle', `the middle page of ${size} rows`, inLarge(Math.floor(last / 2))),
     pages('c last', `the last page of ${size} rows`, inLarge(last)),
     others('d', 'the transfer orders of a connection', orderRequests),
     unmodifiedLoad,
+    { ...unmodifiedLoad, key: 'e busy', title: 'the same beside two busy loops', busyLoops: 2 },
     others('f 401', 'an unknown token', unauthorizedRequests),
     others('f 404', 'an unknown connection', missingRequests),
     // Few clients: large requests share one in ten database connections, and the others wait.
     pages('g', 'limit=10000', tenThousands(largeRows), 4),
   ]
 }
+
+const smallFullPages = small.map((connection) => ({
+  limit: 10,
+  page: 0,
+  from: SYNC_FROM,
+  connection,
+}))
 
 /** @param rows that each connection has */
 export function fullPages(connections: number[], rows: number): Pages {

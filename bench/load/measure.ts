@@ -6,9 +6,12 @@ export interface MeasureOptions {
   rounds: number
   durationMs: number
   warmUpMs: number
-  /** No further round starts if it would probably end later than this after the first one started. */
+  /** After LEAST_ROUNDS, no further round starts if it would probably end later than this after the first one started. */
   budgetMs?: number
 }
+
+/** Rounds of every measurement: two show no outlier. */
+const LEAST_ROUNDS = 3
 
 /** A runner whose first round takes as many times as long as planned runs once: its requests take seconds. */
 const PATIENCE = 3
@@ -33,7 +36,7 @@ export async function measure(
   const begin = performance.now()
   for (let round = 1; round <= rounds; round += 1) {
     const spent = performance.now() - begin
-    if (spent + spent / Math.max(1, round - 1) > budgetMs) break
+    if (round > LEAST_ROUNDS && spent + spent / (round - 1) > budgetMs) break
     for (const [index, runner] of runners.entries()) {
       if (slow.has(runner)) continue
       const started = performance.now()
@@ -46,6 +49,15 @@ export async function measure(
     }
   }
   return series.filter(({ samples }) => samples.length > 0)
+}
+
+/** Describes the rounds of a measurement in a sentence, also that its time ran out. */
+export function describeRounds(series: Series[], { rounds, durationMs, budgetMs }: MeasureOptions) {
+  const done = Math.max(0, ...series.map(({ samples }) => samples.length))
+  const medians = `Medians of ${done} rounds of ${durationMs / 1000} s.`
+  const isCut = done < rounds && budgetMs !== undefined
+  const planned = `The time of ${(budgetMs ?? 0) / 1000} s ran out: ${rounds} rounds were planned.`
+  return isCut ? `${medians} ${planned}` : medians
 }
 
 /** Median of one figure over the rounds; undefined if it was not measured. */

@@ -1,3 +1,4 @@
+import { spawn } from 'node:child_process'
 import type { BenchDatabase } from '../data/database.ts'
 import type { Fixture } from '../servers/fixture.ts'
 import { cpuOf, cpuOfFamily, familyOf, peakMemory, resetPeak } from '../servers/process-usage.ts'
@@ -41,7 +42,7 @@ export interface Runner {
 }
 
 export const HTTP_LIMIT = 'node:http, a stored response'
-export const DATABASE_LIMIT = 'the database alone'
+export const PGBENCH = 'pgbench, the same statements'
 
 /** Combines each load with each target that supports it, and with the limits. */
 export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runner[]> {
@@ -53,7 +54,7 @@ export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runn
     }
     if (load.queries) {
       runners.push(await httpLimit(fixture, load, load.queries))
-      runners.push(databaseLimit(fixture.database, load, load.queries))
+      if (!load.busyLoops) runners.push(pgbenchRunner(fixture.database, load, load.queries))
     }
   }
   return runners
@@ -67,13 +68,14 @@ export function serverRunner(
   requests: WireRequest[],
 ): Runner {
   const { name, port, pid, pids = [pid] } = server
-  const { clients } = load
+  const { clients, busyLoops = 0 } = load
+  const send = (durationMs: number) => generateLoad({ port, clients, requests, durationMs })
   return {
     load,
     target: name,
     run: (durationMs) =>
-      runServer(database, pids, () => generateLoad({ port, clients, requests, durationMs })),
-    warmUp: (durationMs) => generateLoad({ port, clients, requests, durationMs }),
+      besideBusyLoops(busyLoops, () => runServer(database, pids, () => send(durationMs))),
+    warmUp: send,
   }
 }
 
@@ -98,6 +100,16 @@ export function constantRunner(
     target: name,
     run: (durationMs) => runServer(database, [pid], () => send(durationMs)),
     warmUp: send,
+  }
+}
+
+/** Runs other processes that always want a processor, as other programs of a machine do. */
+async function besideBusyLoops<T>(count: number, measured: () => Promise<T>): Promise<T> {
+  const loops = Array.from({ length: count }, () => spawn('sh', ['-c', 'while :; do :; done']))
+  try {
+    return await measured()
+  } finally {
+    for (const loop of loops) loop.kill('SIGKILL')
   }
 }
 
@@ -135,8 +147,8 @@ async function httpLimit(fixture: Fixture, load: Load, [query]: PageQuery[]): Pr
   return serverRunner(database, load, target, [wireRequest(`/${byteLength}`)])
 }
 
-/** Runs the statements of a load in the database alone. */
-export function databaseLimit(database: BenchDatabase, load: Load, queries: PageQuery[]): Runner {
+/** Runs the statements of a load with pgbench. */
+export function pgbenchRunner(database: BenchDatabase, load: Load, queries: PageQuery[]): Runner {
   const run = async (ms: number) => {
     // pgbench counts in whole seconds.
     const seconds = Math.max(1, Math.round(ms / 1000))
@@ -146,5 +158,5 @@ export function databaseLimit(database: BenchDatabase, load: Load, queries: Page
     if (!found) return undefined
     return { rate: found.rate, databaseCpu: (databaseTime(database) - before) / found.requests }
   }
-  return { load, target: DATABASE_LIMIT, run, warmUp: async () => {} }
+  return { load, target: PGBENCH, run, warmUp: async () => {} }
 }

@@ -57,7 +57,7 @@ export async function measureCitus(options: MeasureOptions): Promise<string> {
         const services = urls.map((url) => startOn(start, databaseUrl(url, 'bench_2')))
         series.push(seriesOf(name, await Promise.all(services)))
       }
-      return withDatabase({ url: citus.url, embedded: false }, async ({ ownerUrl }) => {
+      return withDatabase({ url: citus.url, origin: 'Citus' }, async ({ ownerUrl }) => {
         series.unshift(await prepare(start, 'PostgreSQL without Citus', ownerUrl))
         for (const one of series) await loadAll(one, options.warmUpMs)
         for (let round = 0; round < options.rounds; round += 1)

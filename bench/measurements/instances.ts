@@ -3,7 +3,7 @@ import { fillSmall, settle } from '../data/data-set.ts'
 import { type PostgresServer, withDatabase } from '../data/database.ts'
 import { smallLoads } from '../load/loads.ts'
 import { type MeasureOptions, measure, medianOf, type Series } from '../load/measure.ts'
-import { databaseLimit, type Runner, serverRunner } from '../load/runners.ts'
+import { pgbenchRunner, type Runner, serverRunner } from '../load/runners.ts'
 import { digits, loadTable, table } from '../report/tables.ts'
 import { type Start, withServers } from '../servers/fixture.ts'
 import { startHaproxy } from '../servers/haproxy.ts'
@@ -15,7 +15,7 @@ const MOST = Math.max(...INSTANCES)
 /** With the clients of one process, each instance would have few requests at a time, and wake up for each. */
 const loads = smallLoads.map((load) => ({ ...load, clients: load.clients * 4 }))
 
-/** Compares instances behind HAProxy with one process without it, and with the database alone. */
+/** Compares instances behind HAProxy with one process without it, and with pgbench. */
 export async function measureInstances(server: PostgresServer, options: MeasureOptions) {
   return withDatabase(server, async (database) => {
     await fillSmall(database.owner)
@@ -29,7 +29,7 @@ export async function measureInstances(server: PostgresServer, options: MeasureO
       }
       add({ ...(await start(startService(database.serviceUrl))), name: DIRECT })
       for (const count of INSTANCES) add(await startInstances(start, database.serviceUrl, count))
-      for (const load of loads) runners.push(databaseLimit(database, load, load.queries))
+      for (const load of loads) runners.push(pgbenchRunner(database, load, load.queries))
       const series = await measure(runners, { ...options, warmUpMs: options.warmUpMs * MOST })
       return `${ratios(series)}\n\n${loadTable(series, 'first')}`
     })
@@ -65,5 +65,5 @@ function ratios(series: Series[]): string {
       digits(rate / database),
     ])
   })
-  return table([`Requests/s on ${CORES} cores`, '÷ one process', '÷ the database alone'], rows)
+  return table([`Requests/s on ${CORES} cores`, '÷ one process', '÷ pgbench'], rows)
 }

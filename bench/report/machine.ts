@@ -1,13 +1,16 @@
 import { readFile } from 'node:fs/promises'
 import { totalmem } from 'node:os'
 import { join } from 'node:path'
-import { type BenchDatabase, SETTINGS } from '../data/database.ts'
+import type { BenchDatabase } from '../data/database.ts'
 import { processors } from './measured-on.ts'
 import { table } from './tables.ts'
 
 /** Machine and versions of a measurement. */
 export async function describeMachine({ owner, server }: BenchDatabase): Promise<string> {
-  const { rows } = await owner.query<{ server_version: string }>('show server_version')
+  const { rows } = await owner.query<{ version: string; cflags: string }>(
+    `select version(), (select setting from pg_config where name = 'CFLAGS') as cflags`,
+  )
+  const { version = '', cflags = '' } = rows[0] ?? {}
   const own = await dependencies('../..', ['fastify', 'pg', 'kysely'])
   const compared = await dependencies('..', [
     'postgres',
@@ -16,14 +19,12 @@ export async function describeMachine({ owner, server }: BenchDatabase): Promise
     'typeorm',
     '@platformatic/db-core',
   ])
-  const changed = Object.entries(SETTINGS).map(([name, value]) => `${name} = ${value}`)
   return table(
     ['Machine', `${processors()}, ${(totalmem() / 2 ** 30).toFixed(0)} GiB`],
     [
-      [
-        'PostgreSQL',
-        `${rows[0]?.server_version}, ${server.embedded ? changed.join(', ') : 'BENCH_DATABASE_URL'}`,
-      ],
+      ['PostgreSQL', version],
+      ['PostgreSQL, CFLAGS', `\`${cflags}\``],
+      ['PostgreSQL, from', server.origin],
       ['Node.js', process.versions.node],
       ['Service', own.join(', ')],
       ['Compared servers', compared.join(', ')],

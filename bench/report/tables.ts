@@ -66,6 +66,7 @@ export function serviceTable(series: Series[]): string {
   const columns = [
     'Load',
     'Requests/s',
+    'spread',
     'p50 ms',
     'p99 ms',
     'CPU ms, server',
@@ -77,6 +78,7 @@ export function serviceTable(series: Series[]): string {
     .map(({ load, samples }) => [
       `(${load.key}) ${load.title}`,
       digits(medianOf(samples, 'rate')),
+      spreadOf(samples),
       digits(medianOf(samples, 'p50')),
       digits(medianOf(samples, 'p99')),
       digits(medianOf(samples, 'serverCpu')),
@@ -88,12 +90,10 @@ export function serviceTable(series: Series[]): string {
 
 function lineOf(target: string, samples: Sample[], service: number) {
   const rate = medianOf(samples, 'rate') ?? Number.NaN
-  const rates = samples.map((sample) => sample.rate)
-  const spread = ((Math.max(...rates) - Math.min(...rates)) / rate) * 100
   return [
     target,
     digits(rate),
-    Number.isFinite(spread) ? `${spread.toFixed(0)} %` : undefined,
+    spreadOf(samples),
     digits(service / rate),
     digits(medianOf(samples, 'p50')),
     digits(medianOf(samples, 'p99')),
@@ -102,6 +102,14 @@ function lineOf(target: string, samples: Sample[], service: number) {
     medianOf(samples, 'memory')?.toFixed(0),
     samples.reduce((sum, { rejected = 0 }) => sum + rejected, 0) || '',
   ]
+}
+
+/** Difference between the fastest and the slowest round, relative to the median. */
+function spreadOf(samples: Sample[]): string {
+  if (samples.length < 2) return 'one round'
+  const rates = samples.map(({ rate }) => rate)
+  const spread = (Math.max(...rates) - Math.min(...rates)) / (medianOf(samples, 'rate') ?? 0)
+  return `${(spread * 100).toFixed(0)} %`
 }
 
 /** Three significant digits; the spread between rounds is larger. */

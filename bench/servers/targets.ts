@@ -74,7 +74,11 @@ const platformatic: Api = {
 
 const postgresJs: Api = { ...service, name: 'node:http + postgres.js', hasSameBytes: true }
 
+const floorFastify: Api = { ...service, name: 'floor: Fastify', hasSameBytes: true }
+const floorHttp: Api = { ...service, name: 'floor: node:http', hasSameBytes: true }
+
 export const SERVICE = service.name
+export const FLOOR = floorFastify.name
 export const EXPRESS = express.name
 export const NEST = nest.name
 export const PLATFORMATIC = platformatic.name
@@ -88,6 +92,8 @@ interface Compared {
 }
 
 export const COMPARED: Compared[] = [
+  { api: floorFastify, script: 'compared-servers/floor-fastify.ts', login: 'service' },
+  { api: floorHttp, script: 'compared-servers/floor-node-http.ts', login: 'service' },
   { api: postgresJs, script: 'compared-servers/postgres-js.ts', login: 'service' },
   { api: express, script: 'compared-servers/express.ts', login: 'owner' },
   { api: nest, script: 'node_modules/.nestjs/main.js', login: 'owner' },
