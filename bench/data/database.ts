@@ -27,7 +27,7 @@ export interface BenchDatabase {
 }
 
 /** Settings of a server that the bench starts. */
-export const SETTINGS = {
+const SETTINGS = {
   shared_buffers: `${Math.round(totalmem() / 4 / 2 ** 20)}MB`,
   effective_cache_size: `${Math.round((totalmem() * 3) / 4 / 2 ** 20)}MB`,
   max_wal_size: '8GB',

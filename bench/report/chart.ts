@@ -37,8 +37,8 @@ function groupsOf(loadTable: string): Group[] {
 }
 
 // In pixels.
-const WIDTH = 760
-const NAMES = 170
+const WIDTH = 790
+const NAMES = 200
 const LONGEST = 500
 const BAR = 14
 const LINE = 20

@@ -1,6 +1,7 @@
 import { readConfig } from '../../src/config.ts'
 import { callerOfToken } from '../../src/http/authentication.ts'
 import { arrayBody, pageBody } from '../../src/http/list-body.ts'
+import type { Body } from '../../src/json/response-body.ts'
 import { rowWriters } from '../../src/json/row-writer.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { MemoryAccount } from '../../src/limits/memory-account.ts'
@@ -71,7 +72,7 @@ export async function respond(asked: FloorRequest): Promise<FloorResponse> {
     }
     const found = await reader.read(db, request, known)
     const writing = { memory, turns: limits.writingTurns, tenant }
-    const body = await wholeBody(write(found, request, writer, writing))
+    const body = await wholeBody(await write(found, request, writer, writing))
     const headers = {
       'content-type': 'application/json; charset=utf-8',
       'cache-control': 'private, no-cache',
@@ -111,7 +112,7 @@ function listRequest(asked: FloorRequest, tenant: Tenant, memory: MemoryAccount)
 
 const tagOf = (version: string) => `W/"${version}"`
 
-async function wholeBody(body: ReturnType<typeof pageBody>): Promise<Buffer> {
+async function wholeBody(body: Body): Promise<Buffer> {
   if (Buffer.isBuffer(body)) return body
   const chunks: Buffer[] = []
   for await (const chunk of body(() => false)) chunks.push(chunk)
