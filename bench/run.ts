@@ -16,6 +16,7 @@ import { measureImport } from './measurements/import-rate.ts'
 import { measureInstances } from './measurements/instances.ts'
 import { measureNeighbours } from './measurements/neighbours.ts'
 import { measureOverload } from './measurements/overload.ts'
+import { measurePrices } from './measurements/prices.ts'
 import { measureRefresh } from './measurements/refresh.ts'
 import { measureSizes } from './measurements/sizes.ts'
 import { measureSlowReaders } from './measurements/slow-readers.ts'
@@ -65,6 +66,7 @@ const { values: flags } = parseArgs({
     /** With `--baseline`, these also measure the other checkout. */
     'slow-readers': flag,
     neighbours: flag,
+    prices: flag,
     citus: flag,
   },
 })
@@ -93,6 +95,7 @@ const others: Record<string, (server: PostgresServer) => Promise<string>> = {
     }),
   'slow-readers': (server) => measureSlowReaders(server, baselineFolder()),
   neighbours: (server) => measureNeighbours(server, baselineFolder()),
+  prices: measurePrices,
   citus: () => measureCitus(scale),
 }
 
@@ -104,8 +107,8 @@ await withPostgres(async (server) => {
   const chosen = Object.entries(others).filter(([name]) => flags[name as keyof typeof flags])
   for (const [name, measureOther] of chosen) {
     const found = await measureOther(server)
-    // No page has its table.
-    if (name === 'neighbours') console.log(found)
+    // No page has their tables.
+    if (name === 'neighbours' || name === 'prices') console.log(found)
     else await report(name, found)
   }
   if (flags.baseline !== '' && chosen.length === 0) {
