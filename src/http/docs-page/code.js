@@ -1,7 +1,6 @@
 /** Code of the page: its colours, its buttons, and the address and tokens of this service. */
 import { PLACEHOLDER } from '../openapi/code-samples.js'
 import { addButton, breakable, create, main } from './dom.js'
-import { base } from './settings.js'
 
 const KEYWORDS =
   'as async await catch class const continue def else except export false for from function if import in let ' +
@@ -49,9 +48,9 @@ const scrolling = new ResizeObserver((entries) => {
 /** Watches the size of code. */
 export const watchScrolling = (pre) => scrolling.observe(pre)
 
-async function copy(block, button) {
-  const pre = block.querySelector('pre:not([hidden])')
-  const text = pre.wholeText ?? pre.textContent
+/** Copies a text, and says so in the button. */
+export async function copy(text, button) {
+  const { textContent: label } = button
   if (navigator.clipboard) await navigator.clipboard.writeText(text)
   else {
     // Browsers have no clipboard on a page without TLS.
@@ -63,24 +62,24 @@ async function copy(block, button) {
   }
   button.textContent = 'Copied'
   setTimeout(() => {
-    button.textContent = 'Copy'
+    button.textContent = label
   }, 2_000)
 }
 
 /** Adds the button that copies the code of a block. */
-export function addCopy(block) {
-  addButton(block.querySelector('.bar'), 'Copy', (button) => copy(block, button))
+function addCopy(block) {
+  const button = addButton(block.querySelector('.bar'), 'Copy', () => {
+    const pre = block.querySelector('pre:not([hidden])')
+    return copy(pre.wholeText ?? pre.textContent, button)
+  })
+  button.className = 'copy'
   for (const pre of block.querySelectorAll('pre')) watchScrolling(pre)
 }
-
-/** Text of each element as the page has it, with names instead of the address and the demo tokens. */
-const originals = new Map()
 
 /** Shows the code of a block with the address and the demo tokens of this service. */
 function showBlock(block, { address, demo }) {
   for (const code of block.querySelectorAll('code')) {
-    if (!originals.has(code)) originals.set(code, code.textContent)
-    const original = originals.get(code)
+    const original = code.textContent
     // The public tokens make the first sample run as it is copied. The others read them from the environment.
     const own = demo && block.id === 'first-sample' ? withTokens(original, demo) : original
     const text = own
@@ -94,30 +93,24 @@ function showBlock(block, { address, demo }) {
 const withTokens = (text, { appToken, connectionToken }) =>
   text.replace('$APP_TOKEN', appToken).replace('$CONNECTION_TOKEN', connectionToken)
 
-let settings = { address: base }
-
-/** Shows the code of the guide now, and that of a closed operation when it opens. */
-function showBlocks(root) {
-  for (const block of root.querySelectorAll('.code')) {
-    const closed = block.closest('details:not([open])')
-    if (closed) closed.addEventListener('toggle', () => showBlock(block, settings), { once: true })
-    else showBlock(block, settings)
-  }
-}
-
 for (const block of main.querySelectorAll('.code')) addCopy(block)
-showBlocks(main)
-
-/** Shows all code again with the settings of this service. */
-export function showCodeOf(newSettings) {
-  settings = newSettings
-  showAddress(newSettings)
-  showBlocks(main)
-}
 
 /** Shows the base URL of the API. */
-function showAddress({ address }) {
+export function showAddress({ address }) {
   for (const code of main.querySelectorAll('code.address'))
     code.textContent = code.textContent.replace(/^.*(?=\/api\/)/, address)
 }
-showAddress(settings)
+
+/** Limit in ms, so that the page never waits long for its script. */
+const MAX_WORK = 10
+
+/** Shows all code with the settings of this service, except for the samples, which follow their form. */
+export async function showCodeOf(settings) {
+  let start = performance.now()
+  for (const block of main.querySelectorAll('.code:not(.samples)')) {
+    showBlock(block, settings)
+    if (performance.now() - start < MAX_WORK) continue
+    await new Promise((done) => setTimeout(done))
+    start = performance.now()
+  }
+}

@@ -11,6 +11,7 @@ const STATIC = [
   'code.js',
   'dom.js',
   'icon.svg',
+  'markdown.js',
   'navigation.js',
   'operations.js',
   'page.css',

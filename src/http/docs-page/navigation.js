@@ -1,5 +1,5 @@
 /** Navigation: the contents, the section that is shown, and links to it. */
-import { nav } from './dom.js'
+import { main, nav } from './dom.js'
 
 export const contents = nav.querySelector('#contents')
 export const phone = matchMedia('(max-width: 56rem)')
@@ -26,17 +26,25 @@ addEventListener('hashchange', showTarget)
 addEventListener('popstate', showTarget)
 showTarget()
 
-const sections = [...contents.querySelectorAll('a')].map((link) => ({
-  link,
-  target: document.getElementById(link.hash.slice(1)),
-}))
+/** Links of the contents by their sections. */
+const links = new Map()
+for (const link of contents.querySelectorAll('a'))
+  links.set(document.getElementById(link.hash.slice(1)).closest('section, .operation'), link)
+
+/** Finds the last of these sections that begins above the text that is read. */
+const currentOf = (sections) =>
+  sections.findLast((section) => section.getBoundingClientRect().top < 120)
 
 function markSection() {
-  const { link } =
-    sections.findLast(({ target }) => target.getBoundingClientRect().top < 120) ?? sections[0]
+  const sections = [...links.keys()]
+  const section = currentOf([...main.children].filter((child) => links.has(child))) ?? sections[0]
+  // Positions in another section would make the browser lay it out.
+  const part = currentOf(sections.filter((each) => each.parentElement === section))
+  const link = links.get(part ?? section)
   if (link.ariaCurrent === 'true') return
-  for (const section of sections) section.link.ariaCurrent = section.link === link ? 'true' : null
-  link.scrollIntoView({ block: 'nearest' })
+  for (const other of links.values()) other.ariaCurrent = other === link ? 'true' : null
+  if (!phone.matches || contents.open) link.scrollIntoView({ block: 'nearest' })
 }
-addEventListener('scroll', () => requestAnimationFrame(markSection), { passive: true })
-markSection()
+const markSoon = () => requestAnimationFrame(markSection)
+addEventListener('scroll', markSoon, { passive: true })
+markSoon()

@@ -1,8 +1,9 @@
 /** Operations of the page: their forms, requests, responses and samples. */
 
 import { codeSamples } from '../openapi/code-samples.js'
-import { addCopy, showCode, watchScrolling } from './code.js'
+import { copy, showCode, watchScrolling } from './code.js'
 import { addButton, create, main, remember, remembered } from './dom.js'
+import { markdownOf } from './markdown.js'
 import { base } from './settings.js'
 
 /** Characters of a response that the page shows. The download and the copy have all. */
@@ -27,10 +28,13 @@ function indent(json) {
   })
 }
 
+/** Both tokens are entered once, for all operations. */
+const tokens = main.querySelector('#tokens')
+
 /** Reads the fields that have a value, by their place in the request. */
 function readForm(form) {
   const request = { path: {}, query: {}, header: {}, bearer: {} }
-  for (const { dataset, name, value } of form.elements)
+  for (const { dataset, name, value } of [...tokens.elements, ...form.elements])
     if (dataset.in && value.trim()) request[dataset.in][name] = value.trim()
   return request
 }
@@ -80,20 +84,21 @@ function renderResponse({ response, text }) {
   ]
 }
 
-const LANGUAGE = 'language of samples'
-
 let address = base
 
-/** Operations, each with a function that shows its samples again. */
+/** Functions that show the samples of the open operations again. */
 const updates = []
 
-for (const operation of main.querySelectorAll('.operation')) {
+/** Gives an operation its controls, when it is first opened. */
+function start(operation) {
   const { path } = operation.dataset
   const form = operation.querySelector('form')
+  for (const template of form.querySelectorAll('template')) template.replaceWith(template.content)
   const samples = [...operation.querySelectorAll('.samples pre')]
   const block = operation.querySelector('.response')
-  const status = block.querySelector('output')
+  const output = block.querySelector('output')
   const download = create('a', { textContent: 'Download' })
+  const tabs = []
   let shown = []
 
   const update = () => {
@@ -106,29 +111,24 @@ for (const operation of main.querySelectorAll('.operation')) {
       example.hidden = shown.length > 0 || example.dataset.type !== form.elements.Accept.value
   }
 
-  const show = (text, isError, elements) => {
+  const show = (status, text, elements) => {
     for (const element of shown) element.remove()
     shown = elements
     block.append(...shown)
     for (const pre of block.querySelectorAll('pre')) watchScrolling(pre)
-    status.textContent = text
-    status.className = isError ? 'error' : ''
-    // A link without an address is not a link.
-    if (elements.length === 0) download.remove()
-    else status.after(download)
+    output.textContent = text
+    output.className = status < 400 ? '' : 'error'
+    for (const tab of tabs) tab.ariaPressed = tab.textContent === `${status}`
     URL.revokeObjectURL(download.href)
     update()
   }
 
-  form.addEventListener('input', ({ target: { name, value } }) => {
-    // All operations share the tokens.
-    if (name === 'token' || name === 'appToken')
-      for (const input of main.querySelectorAll(`input[name=${name}]`)) input.value = value
-    update()
-  })
+  form.addEventListener('input', update)
   form.addEventListener('submit', async (event) => {
     event.preventDefault()
-    status.textContent = 'Sending …'
+    // The browser shows the field of the token that is missing.
+    if (!tokens.reportValidity()) return
+    output.textContent = 'Sending …'
     scrollToResponse(block)
     try {
       const result = await send(path, form)
@@ -136,32 +136,53 @@ for (const operation of main.querySelectorAll('.operation')) {
       const file = new Blob([text], { type: response.headers.get('content-type') ?? '' })
       const size = `${file.size.toLocaleString('en')} B`
       const line = `${response.status} ${response.statusText} · ${time} ms · ${size}`
-      show(line, response.status >= 400, renderResponse(result))
+      show(response.status, line, renderResponse(result))
       download.href = URL.createObjectURL(file)
       download.download = `response.${/csv|ndjson|json/.exec(file.type)?.[0] ?? 'txt'}`
+      output.append(' ', download)
     } catch (error) {
-      show(`No response: ${error.message}`, true, [])
+      show(undefined, `No response: ${error.message}`, [])
     }
   })
   addButton(operation.querySelector('.send'), 'Clear', () => {
-    for (const input of form.querySelectorAll('[data-in=query], [data-in=header]'))
+    for (const input of form.querySelectorAll('[data-in]'))
       input.value = input.options?.[0].value ?? ''
-    show('Example response', false, [])
-  })
-  operation.addEventListener('toggle', () => {
-    // A link to one of its fields has opened it.
-    const isWithin = operation.contains(document.getElementById(location.hash.slice(1)))
-    if (operation.open && !isWithin) history.pushState(null, '', `#${operation.id}`)
+    show(200, EXAMPLE, [])
   })
 
+  addButton(operation.querySelector('p'), 'Copy as Markdown', (button) =>
+    copy(markdownOf(operation), button),
+  )
+
+  for (const row of operation.querySelectorAll('.responses tbody tr')) {
+    const status = row.cells[0].textContent
+    const elements = () => (status === '200' ? [] : examplesOf(row))
+    tabs.push(
+      addButton(block.querySelector('.bar'), status, () => show(status, EXAMPLE, elements())),
+    )
+  }
   const bar = operation.querySelector('.samples .bar')
   for (const { dataset } of samples) {
     const tab = addButton(bar, dataset.label, () => selectLanguage(dataset.label))
     tab.dataset.label = dataset.label
   }
-  bar.append(bar.firstChild)
+  for (const each of operation.querySelectorAll('.results .bar'))
+    each.append(each.querySelector('.copy'))
   updates.push(update)
-  update()
+  selectLanguage(language)
+  show(200, EXAMPLE, [])
+}
+
+const EXAMPLE = 'Example response'
+
+/** What a status means, and copies of the examples in the sections of its errors. */
+function examplesOf(row) {
+  const meaning = create('p', { className: 'help' })
+  meaning.append(...row.cells[1].cloneNode(true).childNodes)
+  const codes = [...meaning.querySelectorAll('a[href^="#"]')].map(({ hash }) => hash)
+  const copies = codes.map((hash) => main.querySelector(`${hash} ~ .code pre`).cloneNode(true))
+  for (const copy of copies) copy.className = 'wrapped'
+  return [meaning, ...copies]
 }
 
 /** On a phone, the response is below all fields. */
@@ -170,34 +191,36 @@ function scrollToResponse(block) {
   if (top < 0 || top > innerHeight / 2) block.scrollIntoView()
 }
 
-/** Shows the example of an error beside the operation: a copy of the one in the section of the error. */
-for (const details of main.querySelectorAll('details[data-error]'))
-  details.addEventListener('toggle', () => showExample(details), { once: true })
-
-function showExample(details) {
-  const example = main.querySelector(`#${details.dataset.error} ~ .code`).cloneNode(true)
-  example.querySelector('.bar').replaceChildren('Example response')
-  addCopy(example)
-  details.append(example)
-}
+const LANGUAGE = 'language of samples'
+const labels = [...main.querySelectorAll('.samples pre')].map(({ dataset }) => dataset.label)
+// A language that the reader has chosen in an older release may have another name now.
+let language = labels.includes(remembered(LANGUAGE)) ? remembered(LANGUAGE) : 'curl'
 
 /** Shows the samples of all operations in one language. */
 function selectLanguage(label) {
+  language = label
   for (const pre of main.querySelectorAll('.samples pre')) pre.hidden = pre.dataset.label !== label
   for (const tab of main.querySelectorAll('.samples button[data-label]'))
     tab.ariaPressed = tab.dataset.label === label
   remember(LANGUAGE, label)
 }
-const stored = remembered(LANGUAGE)
-const labels = [...main.querySelectorAll('.samples pre')].map(({ dataset }) => dataset.label)
-// A language that the reader has chosen in an older release may have another name now.
-selectLanguage(labels.includes(stored) ? stored : 'curl')
+
+for (const operation of main.querySelectorAll('.operation')) {
+  if (operation.open) start(operation)
+  else operation.addEventListener('toggle', () => start(operation), { once: true })
+  operation.addEventListener('toggle', () => {
+    // A link to one of its fields has opened it.
+    const isWithin = operation.contains(document.getElementById(location.hash.slice(1)))
+    if (operation.open && !isWithin) history.pushState(null, '', `#${operation.id}`)
+  })
+}
 
 /** Fills the forms with the demo tokens, and shows the samples with the address of this service. */
 export function fillForms({ demo, address: newAddress, maximumLimit }) {
   address = newAddress
-  fill('appToken', demo?.appToken)
-  fill('token', demo?.connectionToken)
+  // The user may have typed a token before the settings were there.
+  tokens.elements.appToken.value ||= demo?.appToken ?? ''
+  tokens.elements.token.value ||= demo?.connectionToken ?? ''
   if (maximumLimit)
     for (const text of main.querySelectorAll('[id$=".limit.text"] p'))
       text.textContent = text.textContent.replace(LIMITS, `1 to ${maximumLimit}`)
@@ -205,8 +228,3 @@ export function fillForms({ demo, address: newAddress, maximumLimit }) {
 }
 
 const LIMITS = /1 to \d+/
-
-/** The user may have typed a token before the settings were there. */
-function fill(name, value) {
-  for (const input of main.querySelectorAll(`input[name=${name}]`)) input.value ||= value ?? ''
-}

@@ -2,7 +2,7 @@
 import './theme.js'
 import './navigation.js'
 import './search.js'
-import { showCodeOf } from './code.js'
+import { showAddress, showCodeOf } from './code.js'
 import { create, main } from './dom.js'
 import { fillForms } from './operations.js'
 import { readSettings } from './settings.js'
@@ -14,13 +14,13 @@ function showContact(url) {
 }
 
 const settings = await readSettings()
-showCodeOf(settings)
-fillForms(settings)
-
+showAddress(settings)
 const demoText = main.querySelector('#demo')
 if (settings.demo) demoText.hidden = false
 else demoText.remove()
 if (settings.contact) showContact(settings.contact)
+fillForms(settings)
+await showCodeOf(settings)
 // Readers of the page by a program wait for this.
 main.dataset.settings = 'shown'
 

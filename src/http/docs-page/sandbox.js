@@ -15,7 +15,6 @@ export async function showStories(demo) {
   if (!response.ok) return
   const { appToken, clock, stories, errors } = await response.json()
   if (demo.appToken !== appToken) return
-  const sandbox = main.querySelector('#sandbox')
   const items = [
     create('h3', { id: 'stories' }, create('a', { href: '#stories' }, 'Stories')),
     create('p', {}, TEXT),
@@ -23,10 +22,7 @@ export async function showStories(demo) {
     create('h3', { id: 'stories-of-errors' }, 'Stories of errors'),
     ...errors.map(errorItem),
   ]
-  let last = sandbox
-  while (last.nextElementSibling && !last.nextElementSibling.matches('h2'))
-    last = last.nextElementSibling
-  last.after(...items)
+  main.querySelector('#sandbox').parentElement.append(...items)
   if (items.some(({ id }) => `#${id}` === location.hash)) showTarget()
 }
 

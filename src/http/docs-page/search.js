@@ -20,8 +20,7 @@ function textOf(element) {
   let last
   while (walker.nextNode()) {
     const { parentElement } = walker.currentNode
-    // Buttons of code are no text.
-    if (parentElement.closest('.bar')) continue
+    if (parentElement.closest('.bar, button')) continue
     const block = parentElement.closest(BLOCKS)
     if (block !== last) text += ' '
     last = block
@@ -34,7 +33,8 @@ function textOf(element) {
 function textBelow(heading) {
   const texts = []
   for (let next = heading.nextElementSibling; next; next = next.nextElementSibling) {
-    if (next.matches('h1, h2, h3, h4, h5, .fields')) break
+    if (next.matches('h1, h2, h3, h4, h5, section, .fields')) break
+    if (next.matches('form')) continue
     // An operation has an entry of its own. The heading above has its name.
     if (next.matches('.operation')) {
       texts.push(textOf(next.querySelector('summary')))

@@ -40,6 +40,9 @@ async function send(operationId: string) {
 const field = (operationId: string, name: string) =>
   operationOf(operationId).getByLabel(new RegExp(`^${name} `))
 
+/** The tokens are entered once, above the operations. */
+const token = (name: string) => page.locator('#tokens').getByLabel(new RegExp(`^${name} `))
+
 t.test('request: the rows with every digit', async (t) => {
   await open(`${service.url}/docs`)
   const operations = {
@@ -49,7 +52,7 @@ t.test('request: the rows with every digit', async (t) => {
   }
   for (const [operationId, request] of Object.entries(operations)) {
     const { status, body, example } = await send(operationId)
-    t.match(status, /^200 OK · \d+ ms · [\d,]+ B$/, operationId)
+    t.match(status, /^200 OK · \d+ ms · [\d,]+ B Download$/, operationId)
     if (operationId === 'listPortfolioTransactions')
       t.match(example, /"titles": 0\.000000000000000000000000000001,/)
     const { text } = await service.get(`${DEMO_CONNECTION}/${request}`, { token: DEMO_TOKEN })
@@ -108,9 +111,9 @@ t.test(
       await help.getByRole('link', { name: code }).click()
       t.equal(await page.locator(':target').getAttribute('id'), code)
     }
-    await page.locator('#invalid_request').click()
-    const section = page.locator('#invalid_request ~ p')
-    await section.filter({ hasText: 'Operations:' }).first().getByRole('link').first().click()
+    await page.locator('#cursor_expired').click()
+    const operations = page.locator('#cursor_expired ~ p', { hasText: 'Operations:' })
+    await operations.getByRole('link').first().click()
     t.match(page.url(), /#listPortfolioTransactions$/, 'and back')
   },
 )
@@ -206,8 +209,8 @@ for (const [reason, respond] of Object.entries(NO_SETTINGS))
     await page.route('**/settings.json', respond)
     t.teardown(() => page.unroute('**/settings.json'))
     await open(`${service.url}/docs#${id}`)
-    await field(id, 'Authorization').fill(DEMO_TOKEN)
-    await field(id, 'token').fill(DEMO_CONNECTION_TOKEN)
+    await token('Authorization').fill(DEMO_TOKEN)
+    await token('token').fill(DEMO_CONNECTION_TOKEN)
     t.match((await send(id)).status, /^200 OK/)
     t.notOk(await page.getByText('public demo tokens').isVisible())
   })
@@ -239,7 +242,8 @@ t.test('parameters: place, type and if they are required', async (t) => {
   const about = (name: string) =>
     operationOf(id).locator(`label[for="${id}.${name}"] small`).innerText()
   t.equal(await about('from'), 'query, string (date)')
-  t.equal(await about('token'), 'path, string, required')
+  const small = page.locator('label[for="tokens.token"] small')
+  t.equal(await small.innerText(), 'path, string, required')
   t.equal(await about('If-None-Match'), 'header, string')
 })
 
@@ -290,6 +294,30 @@ t.test('code of guide and operations: one form, with colours and a button to cop
   t.match(copied, service.url)
 })
 
+t.test(
+  'an operation as Markdown: parameters, the request of its form, fields and statuses',
+  async (t) => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'])
+    const id = 'listAccountTransactions'
+    await open(`${service.url}/docs#${id}`)
+    await operationOf(id).getByRole('button', { name: 'curl', exact: true }).click()
+    await field(id, 'limit').fill('7')
+    await operationOf(id).getByRole('button', { name: 'Copy as Markdown' }).click()
+    await operationOf(id).getByRole('button', { name: 'Copied' }).waitFor()
+    const copied = await page.evaluate<string>('navigator.clipboard.readText()')
+    for (const part of [
+      /^# List account transactions\n/,
+      /^GET `\/api\/v1\/queries\/connections\/\{token\}\/accounts\/transactions`$/m,
+      /^- `limit` query, string Rows of a page/m,
+      /^```\ncurl [^`]*accounts\/transactions\?limit=7"\n```$/m,
+      /^- `movementId` string \(uuid\) Identifier/m,
+      /^- `401` .*\[`expired_token`\]\(http.*#expired_token\)/m,
+    ])
+      t.match(copied, part)
+    t.notMatch(copied, DEMO_TOKEN)
+  },
+)
+
 t.test('without demo tokens: none in page and document, and a reload forgets them', async (t) => {
   const files = ['/docs', '/docs/static/page.js', '/docs/static/sandbox.js', '/openapi.json']
   const texts = await Promise.all(files.map(async (path) => (await production.get(path)).text))
@@ -297,11 +325,17 @@ t.test('without demo tokens: none in page and document, and a reload forgets the
   t.equal((await production.get('/docs/static/stories.json')).status, 404)
   await open(`${production.url}/docs#listPortfolioTransactions`)
   const id = 'listAssetsTransferOrders'
-  await field('listPortfolioTransactions', 'Authorization').fill(DEMO_TOKEN)
-  await field('listPortfolioTransactions', 'token').fill('unknown')
+  const button = operationOf('listPortfolioTransactions').getByRole('button', {
+    name: 'Send request',
+  })
+  await button.click()
+  await page.locator('#tokens input:focus').waitFor()
+  t.ok(await token('token').isVisible(), 'Send shows the token that is missing')
+  await token('Authorization').fill(DEMO_TOKEN)
+  await token('token').fill('unknown')
   t.equal(JSON.parse((await send(id)).body).code, 'invalid_token', 'all operations share them')
   await page.reload()
-  await field(id, 'token').fill('unknown')
+  await token('token').fill('unknown')
   t.equal(JSON.parse((await send(id)).body).code, 'missing_credentials')
   t.equal(errors.length, 2, 'the 401s themselves')
 })

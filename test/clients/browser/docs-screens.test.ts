@@ -196,16 +196,22 @@ for (const [name, screen] of [
     t.ok(box && box.y >= 0 && box.y + box.height < screen.viewport.height, 'its status')
   })
 
-  t.test(`${name}: examples of errors`, async (t) => {
+  t.test(`${name}: a tab for each status, with the examples of its errors`, async (t) => {
     await open(`${service.url}/docs#listPortfolioTransactions`)
-    const operation = page.locator('#listPortfolioTransactions')
-    const row = operation.locator('tr', { hasText: 'cursor_expired' })
-    t.notOk(await row.locator('pre').isVisible())
-    await row.locator('summary').click()
-    t.match(JSON.parse(await row.locator('pre').innerText()), {
-      status: 410,
-      code: 'cursor_expired',
-    })
+    const response = page.locator('#listPortfolioTransactions .response')
+    const press = (name: string) => response.getByRole('button', { name, exact: true }).click()
+    const shown = response.locator('pre:visible')
+    await press('410')
+    t.match(JSON.parse(await shown.innerText()), { status: 410, code: 'cursor_expired' })
+    await response.getByRole('link', { name: 'cursor_expired' }).waitFor()
+    await press('401')
+    const codes = (await shown.allInnerTexts()).map((text) => JSON.parse(text).code)
+    t.ok(codes.includes('expired_token') && codes.length > 1, codes.join())
+    await press('304')
+    t.equal(await shown.count(), 0, 'no body')
+    await press('200')
+    t.match(await shown.innerText(), '"items"')
+    t.equal(await response.locator('[aria-pressed=true]').innerText(), '200')
   })
 
   t.test(

@@ -17,14 +17,14 @@ export function renderOperations(document: PageDocument): string {
   const sections = Object.entries(paths).map(([path, { get }]) => {
     const { operationId: id, responses, parameters } = get
     const content = responses[200]?.content ?? {}
-    // The connection token comes first, like in the path.
-    const fields = [...parameters].sort(byPlace).map((parameter) => field(id, parameter))
+    const others = parameters.filter((parameter) => parameter.in !== 'path')
+    const fields = others.map((parameter) => field(id, parameter))
     return `<details class="operation" id="${id}" data-path="${path}">
 <summary><h3>${get.summary}</h3><span class="route"><b>GET</b> <code>${breakable(path)}</code></span></summary>
 ${markdown.parse(get.description)}
 <div class="columns">
 <form id="${id}.form" autocomplete="off">
-${appToken(id, components.securitySchemes.appToken.description)}
+<p>The tokens are <a href="#tokens">above</a>, once for all operations.</p>
 ${fields.join('\n')}
 ${accept(id, Object.keys(content))}
 <p class="send"><button>Send request</button></p>
@@ -38,37 +38,54 @@ ${rowFields(get, document)}
 ${responseTable(responses)}
 </details>`
   })
-  return sections.join('\n')
+  const [first] = Object.values(paths)
+  const token = first?.get.parameters.find((parameter) => parameter.in === 'path') as Parameter
+  return [
+    '<form id="tokens" autocomplete="off">',
+    appToken(components.securitySchemes.appToken.description),
+    tokenField(token),
+    '</form>',
+    ...sections,
+  ].join('\n')
 }
 
-const PLACES = ['path', 'query', 'header']
-const byPlace = (a: Parameter, b: Parameter) => PLACES.indexOf(a.in) - PLACES.indexOf(b.in)
-
-/** Renders a label and its description. Browsers keep nothing of the field, because tokens are secret. */
+/** Renders a label and its description. */
 function row(id: string, name: string, about: string, description: string, control: string) {
   return `<div class="field">
 <label for="${id}"><code>${name}</code> <small>${about}</small></label>
 <div id="${id}.text">${markdown.parse(description)}</div>
-${control.replace(' ', ` id="${id}" aria-describedby="${id}.text" `)}
+${control.replace(/(?<=<(?:input|select) )/, `id="${id}" aria-describedby="${id}.text" `)}
 </div>`
 }
 
+/** Browsers keep nothing of the field, because tokens are secret. */
 const input = (name: string, place: string, attributes: string) =>
   `<input name="${name}" data-in="${place}" autocomplete="off" autocapitalize="off" spellcheck="false" ${attributes}>`
 
-const appToken = (id: string, description: string) =>
+const appToken = (description: string) =>
   row(
-    `${id}.appToken`,
+    'tokens.appToken',
     'Authorization',
     'header, bearer token, <em>required</em>',
     description,
     input('appToken', 'bearer', 'class="secret"'),
   )
 
+const tokenField = ({ name, in: place, schema, description }: Parameter) =>
+  row(
+    `tokens.${name}`,
+    name,
+    `${place}, ${typeOf(schema)}, <em>required</em>`,
+    description,
+    input(name, place, 'required'),
+  )
+
+/** The controls of a closed operation are templates: browsers look at each control of a page when it starts. */
+const template = (control: string) => `<template>${control}</template>`
+
 function field(operationId: string, parameter: Parameter) {
-  const { name, in: place, required, schema, example: text } = parameter
+  const { name, in: place, schema, example: text } = parameter
   const { default: preset } = schema
-  const about = [place, typeOf(schema), required ? '<em>required</em>' : '']
   const description = preset
     ? `${parameter.description} Default: ${preset}.`
     : parameter.description
@@ -76,16 +93,16 @@ function field(operationId: string, parameter: Parameter) {
   return row(
     `${operationId}.${name}`,
     name,
-    about.filter(Boolean).join(', '),
+    `${place}, ${typeOf(schema)}`,
     description,
-    input(name, place, required ? 'required' : example),
+    template(input(name, place, example)),
   )
 }
 
 function accept(id: string, mediaTypes: string[]) {
   const options = mediaTypes.map((type) => `<option value="${type}">${TYPE_TEXTS[type]}</option>`)
   const control = `<select name="Accept" data-in="header">${options.join('')}</select>`
-  return row(`${id}.Accept`, 'Accept', 'header', 'Format of the response.', control)
+  return row(`${id}.Accept`, 'Accept', 'header', 'Format of the response.', template(control))
 }
 
 /** Describes the fields of a row beside the operation, and those of its other schemas when a reader opens them. */
@@ -120,20 +137,18 @@ function exampleResponses(content: NonNullable<Response['content']>) {
 
 function responseTable(responses: Operation['responses']) {
   const rows = Object.entries(responses).map(([status, { description, content, headers }]) => {
-    // The page makes the examples when a reader opens them: the sections of the errors have the same ones.
+    // The sections of the errors have their examples. The page shows copies of them beside the request.
     const problems = Object.keys(content?.[MEDIA_TYPES.json]?.examples ?? {}).map(
-      (code) =>
-        `<a href="#${code}"><code>${code}</code></a>
-<details data-error="${code}"><summary>Example</summary></details>`,
+      (code) => `<a href="#${code}"><code>${code}</code></a>`,
     )
     const links =
       status === '200'
         ? typeOf(content?.[MEDIA_TYPES.json]?.schema as TSchema) + headerList(headers)
-        : problems.join('\n')
+        : problems.join(', ')
     return `<tr><td><code>${status}</code></td><td>${markdown.parseInline(description)} ${links}</td></tr>`
   })
   return `<h4>Responses</h4>
-<table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>${rows.join('\n')}</tbody></table>`
+<div class="responses"><table><thead><tr><th>Status</th><th>Meaning</th></tr></thead><tbody>${rows.join('\n')}</tbody></table></div>`
 }
 
 function headerList(headers: Response['headers']) {

@@ -39,7 +39,10 @@ export async function renderPage(json: string): Promise<string> {
     content: content
       .replaceAll('<table>', '<div class="scroll"><table>')
       .replaceAll('</table>', '</table></div>')
-      .replace(/<table>.*?<\/table>/gs, breakNames),
+      .replace(/<table>.*?<\/table>/gs, breakNames)
+      .split(/(?=<h2 id=)/)
+      .map((part, index) => (index === 0 ? part : section(part)))
+      .join('\n'),
     navigation: navigation(content),
   }
   return (await read('template.html')).replace(/\{(\w+)\}/g, (_, name) => parts[name] ?? '')
@@ -97,6 +100,13 @@ const withExamples = (html: string, document: PageDocument) =>
 
 /** Heading and text of an error: its code has `_`, which no other heading has. */
 const ERROR_SECTION = /<h3 id="([a-z]+(?:_[a-z]+)+)">.*?(?=<h[23] |$)/gs
+
+/** Puts a heading of level 2 and its text into an element, and each heading of level 3 in it. Browsers lay out the visible ones. */
+function section(html: string): string {
+  const [text, ...parts] = html.split(/(?=<h3 id=)/)
+  const inner = parts.map((part) => `<section>${part}</section>`)
+  return `<section>${text}${inner.join('\n')}</section>`
+}
 
 const breakNames = (table: string) => table.replace(/>\w+(?=<)/g, breakable)
 
