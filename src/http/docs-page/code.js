@@ -33,20 +33,20 @@ export function showCode(code, text) {
   code.replaceChildren(...parts, text.slice(end))
 }
 
-/** Lets the keyboard reach code that scrolls, and no other code. */
+/** Lets the keyboard reach what scrolls, and nothing else. */
 const scrolling = new ResizeObserver((entries) => {
-  const sizes = entries.map(({ target: pre }) => ({
-    pre,
-    scrolls: pre.scrollWidth > pre.clientWidth || pre.scrollHeight > pre.clientHeight,
+  const sizes = entries.map(({ target }) => ({
+    target,
+    scrolls: target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight,
   }))
-  for (const { pre, scrolls } of sizes) {
-    if (scrolls) pre.tabIndex = 0
-    else pre.removeAttribute('tabindex')
+  for (const { target, scrolls } of sizes) {
+    if (scrolls) target.tabIndex = 0
+    else target.removeAttribute('tabindex')
   }
 })
 
-/** Watches the size of code. */
-export const watchScrolling = (pre) => scrolling.observe(pre)
+/** Watches the size of code or of a table. */
+export const watchScrolling = (element) => scrolling.observe(element)
 
 /** Copies a text, and says so in the button. */
 export async function copy(text, button) {
@@ -73,7 +73,6 @@ function addCopy(block) {
     return copy(pre.wholeText ?? pre.textContent, button)
   })
   button.className = 'copy'
-  for (const pre of block.querySelectorAll('pre')) watchScrolling(pre)
 }
 
 /** Shows the code of a block with the address and the demo tokens of this service. */

@@ -23,7 +23,8 @@ function* blocks(element) {
   if (HEADINGS[tagName]) yield `${HEADINGS[tagName]} ${inline(element)}`
   else if (element.matches('p, dd, .route')) yield inline(element)
   else if (element.matches('dt')) yield `- ${inline(element)}`
-  else if (element.matches('tr, .field')) yield `- ${[...children].filter(isShown).map(inline).join(' ')}`
+  else if (element.matches('tr, .field'))
+    yield `- ${[...children].filter(isShown).map(inline).join(' ')}`
   else if (element.matches('pre')) yield `\`\`\`\n${element.textContent}\n\`\`\``
   else for (const child of children) yield* blocks(child)
 }

@@ -64,7 +64,6 @@ function helpLinks({ response, text }) {
 function renderResponse({ response, text }) {
   const type = response.headers.get('content-type') ?? ''
   const shown = type.startsWith('application/json') ? indent(text) : text
-  // The text of an error is read in the page; rows are read line by line.
   const className = response.ok ? '' : 'wrapped'
   const code = create('code')
   showCode(code, shown.slice(0, MAX_SHOWN))

@@ -1,5 +1,6 @@
 /** Stories of the sample data: requests with known results, in a service that has the demo tokens. */
 import { chronological, dayOf, walk, yearsOf } from './calculator.js'
+import { watchScrolling } from './code.js'
 import { addButton, breakable, create, main } from './dom.js'
 import { showTarget } from './navigation.js'
 import { base } from './settings.js'
@@ -198,7 +199,9 @@ function comparisonTable(comparison) {
     judgement.className = isEqual ? 'good' : 'error'
     return [[result, create('small', {}, about)], [expected], [found], [judgement]]
   })
-  return table(['Result', 'Expected', 'Found', 'Equal'], rows)
+  const element = table(['Result', 'Expected', 'Found', 'Equal'], rows)
+  watchScrolling(element)
+  return element
 }
 
 function rowTable(portfolio, account) {
