@@ -12,7 +12,7 @@ export const STOP_WORDS = new Set(
 const GROUPS = [
   // Each line: words of readers = words of the page.
   'auth, authenticate, authentication, authorization, bearer, login, log in, signin, oauth, jwt, sso, oidc, api key, apikey, password, secret, unauthorized, forbidden, app token, connection token = credentials',
-  'rotate, rotation, renew, leak, leaked, compromised, stolen = credentials replace',
+  'revoke, revocation, rotate, rotation, renew, leak, leaked, compromised, stolen = credentials replace',
   'quick start, quickstart, getting started, hello world, tutorial, first call, example request = first request',
   'sdk, library, package, npm, pip, nodejs, node, java script = clients',
   'changelog, release notes, news, whats new, history of changes, last release, latest version, what changed = changelog',
@@ -22,7 +22,7 @@ const GROUPS = [
   'paging, paginate, offset, next page, page size, infinite = pagination',
   'rate limit, throttle, throttling, quota, too many requests, 429 = rate limits',
   'duplicate, idempotent, idempotency, dedupe = keeping copy',
-  'incremental, delta, sync, synchronize, only new, deleted, removal, changed rows = keeping copy',
+  'incremental, delta, sync, synchronize, synchronise, synchronisation, synchronization, only new, deleted, removal, changed rows = keeping copy',
   'cors, browser, ajax, frontend = credentials browser',
   'postman, insomnia, bruno, swagger, openapi, collection = openapi',
   'curl, shell, command line = first request',
@@ -36,13 +36,18 @@ const GROUPS = [
   'retry, retries, backoff, exponential, resilience = errors retries',
   'timeout, slow, latency, long = timeouts',
   'webhook, notification, notify, push, callback, event = webhooks',
-  'version, versioning, breaking, deprecated, deprecation, stable = compatibility',
+  'version, versioning, breaking, deprecated, deprecation, sunset, stable = compatibility',
   'test data, test account, test token, try, demo, sample data, playground, mock, fixture = sandbox',
+  'unit test, unit tests, integration test = sandbox',
+  'chatgpt, claude, gemini, copilot, llm, agent = assistants',
+  'ticker, symbol, wkn, cusip, sedol = names isins',
+  'spin off = spinoff',
+  'invalid date, wrong date = invalid_format',
   'generator, generate, codegen, orval = generated clients',
   'gzip, compress, compression, brotli, zstd, speed, fast, load, throughput, response time = performance',
   'endpoint, route, resource, method, call = operations',
   'post, put, patch, write, create = method_not_allowed',
-  'realised, realized, capital, profit, cost basis, fifo, tax report = gains',
+  'realised, realized, capital, profit, fifo, tax report = gains',
   'depot, custody, moved, move = transfer orders',
   'security, stock, fund, etf, bond = investment',
   'trade, purchase, sale, movement = transactions',
@@ -57,10 +62,14 @@ const GROUPS = [
   'sort, sorting, order by, ordering = order',
   'filter, search, query, where = dates order filters',
   'position, positions, holdings, balance = positions',
-  'stock split, split, merger, spin off, corporate action = split',
+  'stock split, split, merger, corporate action = split',
 ]
 
-const stem = (word) => word.replace(/(?<=\w{3})(?:ies|es|s|ing|ed|e|y)$/, '')
+/** Removes the endings by which the forms of an English word differ. */
+export const stem = (word) => word.toLowerCase().replace(/(?<=\w{3})(?:ies|es|s|ing|ed|e|y)$/, '')
+
+/** Words of readers as they write them. */
+export const READER_WORDS = GROUPS.flatMap((group) => group.split(' = ')[0].split(/, | /))
 
 /** Words of the page by a word of readers, which is without its ending. Phrases keep their words. */
 export const SYNONYMS = new Map(
@@ -69,3 +78,38 @@ export const SYNONYMS = new Map(
     return readers.split(', ').map((word) => [word.includes(' ') ? word : stem(word), [page]])
   }),
 )
+
+/** Number of typing errors between two words: a letter that is missing, added or another one, or two exchanged letters. */
+function typingErrors(word, other) {
+  let before = []
+  let last = [...Array(other.length + 1).keys()]
+  for (let i = 1; i <= word.length; i += 1) {
+    const row = [i]
+    for (let j = 1; j <= other.length; j += 1) {
+      const changed = last[j - 1] + (word[i - 1] === other[j - 1] ? 0 : 1)
+      row[j] = Math.min(row[j - 1] + 1, last[j] + 1, changed)
+      if (word[i - 1] === other[j - 2] && word[i - 2] === other[j - 1])
+        row[j] = Math.min(row[j], before[j - 2] + 1)
+    }
+    before = last
+    last = row
+  }
+  return last.at(-1)
+}
+
+/** The known word that a misspelt one means. Numbers have no typing errors, and short words would become other words. */
+export function corrected(word, known) {
+  if (word.length <= 4 || /\d/.test(word)) return word
+  let best = word
+  let fewest = word.length > 7 ? 3 : 2
+  for (const other of known) {
+    // It is right, or the reader still types it.
+    if (other.startsWith(stem(word))) return word
+    if (Math.abs(other.length - word.length) >= fewest) continue
+    const errors = typingErrors(word, other)
+    if (errors >= fewest) continue
+    best = other
+    fewest = errors
+  }
+  return best
+}

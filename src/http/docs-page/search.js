@@ -1,7 +1,7 @@
 /** Search over the sections, operations, fields, errors and codes of the page. Its index is made when it is first used. */
 import { breakable, create, main, nav } from './dom.js'
 import { contents, phone, showTarget } from './navigation.js'
-import { STOP_WORDS, SYNONYMS } from './search-words.js'
+import { corrected, READER_WORDS, STOP_WORDS, SYNONYMS, stem } from './search-words.js'
 
 const search = nav.querySelector('input')
 const results = nav.querySelector('#results')
@@ -20,7 +20,7 @@ function textOf(element) {
   let last
   while (walker.nextNode()) {
     const { parentElement } = walker.currentNode
-    if (parentElement.closest('.bar, button')) continue
+    if (parentElement.closest('.bar, button, noscript')) continue
     const block = parentElement.closest(BLOCKS)
     if (block !== last) text += ' '
     last = block
@@ -55,7 +55,11 @@ const entryOf = (type, id, title, text, status = '') => ({
   status,
   weight: WEIGHTS[type],
   text: text.replace(/\s+/g, ' ').trim(),
+  names: meaningOf(nameOf(title)).map(stem),
 })
+
+/** Name of a field or a value without that of its type. */
+const nameOf = (title) => title.slice(title.lastIndexOf('.') + 1)
 
 function operationEntry(operation) {
   const parts = operation.querySelectorAll('.route, .operation > p, .field')
@@ -96,11 +100,13 @@ function tokenize(text) {
   })
 }
 
-/** Removes the endings by which the forms of an English word differ. */
-const stem = (word) => word.toLowerCase().replace(/(?<=\w{3})(?:ies|es|s|ing|ed|e|y)$/, '')
+/** Words of a text that say something about its subject. */
+const meaningOf = (text) => tokenize(text).filter((word) => !STOP_WORDS.has(word.toLowerCase()))
 
 /** The index, when it is there, and before. */
 let index
+/** Words of the page and of its readers. */
+let known
 let loading
 let attempt = 0
 
@@ -111,18 +117,18 @@ async function readIndex(attempt) {
   const { default: MiniSearch } = await import(attempt > 0 ? `${LIBRARY}?${attempt}` : LIBRARY)
   const made = new MiniSearch({
     fields: ['status', 'title', 'text'],
-    storeFields: ['title', 'text', 'weight'],
+    storeFields: ['title', 'text', 'weight', 'names'],
     tokenize,
     processTerm: (term) => (STOP_WORDS.has(term.toLowerCase()) ? null : stem(term)),
     searchOptions: {
       boost: { status: 50, title: 4 },
-      boostDocument: (_id, _term, { weight }) => weight,
       prefix: (term) => term.length > 2,
-      // Numbers have no typing errors, and short words would become other words.
-      fuzzy: (term) => (term.length > 4 && !/\d/.test(term) ? 0.2 : false),
     },
   })
-  made.addAll(readEntries())
+  const entries = readEntries()
+  made.addAll(entries)
+  const texts = entries.map(({ title, text }) => `${title} ${text}`.toLowerCase())
+  known = new Set([...READER_WORDS, ...tokenize(texts.join(' '))])
   return made
 }
 
@@ -151,26 +157,41 @@ function alternatives(word) {
   return { combineWith: 'OR', queries: [word, ...others] }
 }
 
-/** Finds the entries with all words first, then those with some of them. */
-function find(made, text) {
-  const words = tokenize(replacePhrases(text)).filter((word) => !STOP_WORDS.has(word.toLowerCase()))
+/** An entry whose whole name is in the query is the better answer, the more words of the query it has. */
+function nameBoost(names, words) {
+  const stems = words.map(stem)
+  const synonyms = stems.flatMap((each) => SYNONYMS.get(each) ?? []).flatMap(tokenize)
+  const all = new Set([...stems, ...synonyms.map(stem)])
+  if (!names.every((name) => all.has(name))) return 1
+  return 1 + (2 * names.length) / words.length
+}
+
+/** Letters and digits of a name: `spin-off` is SPINOFF. */
+const letters = (text) => text.toLowerCase().replace(/[^\p{L}\p{N}]/gu, '')
+
+/** Finds the entries with all words first, then those with some of them. Before them come those with this name. */
+function find(made, query) {
+  const text = query.toLowerCase().replaceAll('-', ' ')
+  const spelt = text.replace(/[\p{L}\p{N}_]+/gu, (word) => corrected(word, known))
+  const words = meaningOf(replacePhrases(spelt))
   if (words.length === 0) return []
   const queries = words.map(alternatives)
-  const all = made.search({ combineWith: 'AND', queries })
+  const boostDocument = (_id, _term, { weight, names }) => weight * nameBoost(names, words)
+  const all = made.search({ combineWith: 'AND', queries }, { boostDocument })
   const ids = new Set(all.map(({ id }) => id))
-  const some = made.search({ combineWith: 'OR', queries }).filter(({ id }) => !ids.has(id))
-  const named = text.toLowerCase()
-  const isTitle = ({ title }) => title.toLowerCase().startsWith(named)
-  const ranked = [...all, ...some]
-  return [...ranked.filter(isTitle), ...ranked.filter((entry) => !isTitle(entry))].slice(
-    0,
-    MAX_RESULTS,
-  )
+  const some = made.search({ combineWith: 'OR', queries }, { boostDocument })
+  const ranked = [...all, ...some.filter(({ id }) => !ids.has(id))]
+  const named = letters(spelt)
+  const rank = ({ title }) => {
+    if (stem(letters(nameOf(title))) === stem(named)) return 2
+    return letters(title).startsWith(named) ? 1 : 0
+  }
+  return ranked.sort((a, b) => rank(b) - rank(a)).slice(0, MAX_RESULTS)
 }
 
 /** Synonyms of several words, such as `getting started`, become one word. */
 function replacePhrases(text) {
-  let replaced = text.toLowerCase().replaceAll('-', ' ')
+  let replaced = text
   for (const phrase of SYNONYMS.keys())
     if (phrase.includes(' ')) replaced = replaced.replaceAll(phrase, SYNONYMS.get(phrase).join(' '))
   return replaced

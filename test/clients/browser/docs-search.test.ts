@@ -18,9 +18,15 @@ interface Query {
 
 const FIRST_RESULTS = 5
 
-const queries: Query[] = JSON.parse(
-  await readFile(new URL('search-queries.json', import.meta.url), 'utf8'),
-)
+const read = async (name: string): Promise<Query[]> =>
+  JSON.parse(await readFile(new URL(name, import.meta.url), 'utf8'))
+
+const queries = await read('search-queries.json')
+/** Queries with one answer: misspelt words, types, errors and questions. They were written before they were first searched. */
+const questions = await read('search-first.json')
+/** The others have an answer below the first result. */
+const RIGHT_FIRST = 74
+
 const browser = await launchChromium(t)
 const service = await startSeededService(t)
 const { page, errors, open } = await newDocsPage(t, browser, DESK)
@@ -49,6 +55,17 @@ for (const { query, expected } of queries)
     t.ok(isFound, `${first.join(', ')} has one of ${expected.join(', ')}`)
     t.same(errors, [])
   })
+
+t.test('search: the right answer is the first result', async (t) => {
+  const wrong: string[] = []
+  for (const { query, expected } of questions) {
+    const [first = 'none'] = await search(query)
+    if (!expected.includes(first)) wrong.push(`${query}: ${first}, not ${expected.join(' or ')}`)
+  }
+  const right = questions.length - wrong.length
+  t.ok(right >= RIGHT_FIRST, `${right} of ${questions.length}; wrong: ${wrong.join('; ')}`)
+  t.same(errors, [])
+})
 
 t.test('search whose files could not be loaded: a sentence, and results later', async (t) => {
   const other = await newDocsPage(t, browser, DESK)
