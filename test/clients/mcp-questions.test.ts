@@ -102,12 +102,13 @@ question('What did I earn in dividends, net of tax?', async (ask, t) => {
   return rows.map(({ amount, currency }) => `${amount} ${currency}`).join(', ')
 })
 
-question('Which fees did I pay, and where do they stand?', async (ask, t) => {
+question('Which fees did I pay this year, and where do they stand?', async (ask, t) => {
   const types = ['FEES', 'FEES_REFUND']
-  const values = { list: 'account', types, by: ['type'] }
+  const values = { list: 'account', ...ofYear, types, by: ['type'] }
   const inRows = await ask('summarize', values)
   const inColumn = await ask('summarize', { list: 'portfolio', ...ofYear, by: [] })
-  const fees = account.filter((row) => hasType(row, ...types))
+  const fees = account.filter((row) => isOfYear(row) && hasType(row, ...types))
+  t.ok(fees.length > 0)
   const trades = portfolio.filter(isOfYear)
   t.strictSame(
     sumsOf(inRows.rows, 'amount', 'type', 'currency'),
@@ -122,9 +123,9 @@ question('Which fees did I pay, and where do they stand?', async (ask, t) => {
       String(facts.notes),
       /rows of FEES \(account list\).*commission \(both lists\).*never add/,
     )
-  const [row] = inRows.rows
-  const [column] = inColumn.rows
-  return `rows ${row?.amount} ${row?.currency}; commission ${column?.commission} ${column?.currency}`
+  const paid = inRows.rows.map(({ amount, currency }) => `${amount} ${currency}`)
+  const charged = inColumn.rows.map(({ commission, currency }) => `${commission} ${currency}`)
+  return `rows ${paid.join(', ')}; commission ${charged.join(', ')}`
 })
 
 question('Which tax was withheld from my dividends, and where does it stand?', async (ask, t) => {
@@ -306,8 +307,14 @@ question('In which month did I get the most dividends?', async (ask, t) => {
   const keyOf = (row: ExportedRow) => `${dayOf(row).slice(0, 7)},${currencyOf(row)}`
   const wanted = sums(arrived, 'amount', keyOf)
   t.strictSame(sumsOf(rows, 'amount', 'month', 'currency'), wanted)
-  const best = rows.find((row) => units(row.amount) === maximum(Object.values(wanted)))
-  return `${best?.month}: ${best?.amount} ${best?.currency}`
+  // Amounts of different currencies do not compare.
+  const best = [...new Set(arrived.map(currencyOf))].map((currency) => {
+    const own = rows.filter((row) => row.currency === currency)
+    const most = maximum(own.map(({ amount }) => units(amount)))
+    const found = own.find(({ amount }) => units(amount) === most)
+    return `${found?.month} ${found?.amount} ${currency}`
+  })
+  return best.sort().join(', ')
 })
 
 question('Which rows are about a word, also without its accents?', async (ask, t) => {
