@@ -14,11 +14,14 @@ const CHECK_MS = 100
 const NETWORK_MS = 350
 
 /** Its rows are those of its own parameters, in order, all of them, and of one snapshot. */
-export function rowsAreThoseOfTheRead(world: World, read: ObservedRead, rows: RawRows): void {
+export function rowsAreThoseOfTheRead(service: Service, read: ObservedRead, rows: RawRows): void {
+  const { world } = service
   const name = 'rows are those of the read, in order and of one snapshot'
   let expected: number | undefined
   let version: string | undefined
-  for (const [id, n, rowVersion] of fieldsOf(rows)) {
+  for (const fields of fieldsOf(rows)) {
+    const [id, n, rowVersion] = fields
+    comesFromAPrimary(service, fields)
     expected ??= Number(n)
     version ??= rowVersion
     if (Number(id) !== read.id || Number(n) !== expected || rowVersion !== version) {
@@ -49,6 +52,16 @@ function* fieldsOf(rows: RawRows): Generator<string[]> {
       at = end
     }
   }
+}
+
+/** The primary is never a standby. Behind a pooler, only a query can tell. */
+export function comesFromAPrimary(
+  { settings, world }: Service,
+  fields: readonly (string | null)[] = [],
+): void {
+  const [id, , , server, role] = fields
+  if (settings.pooler === 'none' && server !== 'replica' && role === 'standby')
+    world.violate('the primary is never a standby', `read ${id}`)
 }
 
 /** The memory of a response belongs to it until it is sent. */
@@ -88,6 +101,9 @@ export function hasNoMoreSessionsThanAllowed({ db, settings, network, world }: S
     if (connections > settings.size || inUse > connections)
       world.violate('no more sessions than allowed', `${connections} sessions, ${inUse} in use`)
   }
+  const pooled = [primary, ...replicas].reduce((sum, { connections }) => sum + connections, 0)
+  if (pooled > network.links.length)
+    world.violate('a pool has only open sessions', `${pooled} of ${network.links.length} sockets`)
   for (const host of network.hosts) {
     const used = network.linksTo(host).filter(({ isUsed }) => isUsed)
     if (used.length > settings.size)

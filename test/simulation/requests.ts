@@ -4,7 +4,7 @@ import { Reader } from '../../src/postgres/reader.ts'
 import { readReplica } from '../../src/postgres/replica-read.ts'
 import type { RawRows } from '../../src/postgres/wire/query.ts'
 import { FactRecorder } from '../../src/request-facts.ts'
-import { bodyIsUntouched, rowsAreThoseOfTheRead } from './invariants.ts'
+import { bodyIsUntouched, comesFromAPrimary, rowsAreThoseOfTheRead } from './invariants.ts'
 import type { RequestKind } from './schedule.ts'
 import type { Service } from './service.ts'
 import type { Failure, ReadName } from './world/statements.ts'
@@ -124,7 +124,7 @@ async function readRows(
     const found = await readReplica(through, {
       // service.observed() has the statement and the values of the read.
       ...{ statement: { name: '', title: name, text: '' }, values: [], reader },
-      readNewest: async () => versionOf(await service.read('lookup', lookup, reader)),
+      readNewest: async () => versionOf(service, await service.read('lookup', lookup, reader)),
       accept: (rows, newest) => {
         const version = rows.shift()?.[2]
         return version === newest ? newest : undefined
@@ -135,8 +135,10 @@ async function readRows(
   return await service.read(name, plan, reader)
 }
 
-function versionOf(rows: RawRows): string {
-  return String(rows.shift()?.[2])
+function versionOf(service: Service, rows: RawRows): string {
+  const fields = rows.shift()
+  comesFromAPrimary(service, fields)
+  return String(fields?.[2])
 }
 
 async function writeOnce(
@@ -172,9 +174,9 @@ async function writeBlocks(
   }
 }
 
-function checkRows({ world, reads }: Service, rows: RawRows): void {
-  const read = reads.ofRows.get(rows)
-  if (read) rowsAreThoseOfTheRead(world, read, rows)
+function checkRows(service: Service, rows: RawRows): void {
+  const read = service.reads.ofRows.get(rows)
+  if (read) rowsAreThoseOfTheRead(service, read, rows)
 }
 
 /** Sends a body to a client that reads it slowly. */

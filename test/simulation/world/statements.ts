@@ -99,14 +99,15 @@ export function planOf(
   const failure = at === undefined ? undefined : { at: at as Failure['at'], code }
   const rows = () => {
     const filler = 'x'.repeat(Number(bytes))
-    const { version, name } = server
+    const { version, name, isStandby } = server
+    const role = isStandby ? 'standby' : 'primary'
     return Array.from({ length: Number(count) }, (_, n) => [
       id,
       String(n),
       version,
       name,
+      role,
       filler,
-      null,
     ])
   }
   return { ms: Number(ms), table, readId: Number(id), rows, failure }
