@@ -59,10 +59,12 @@ export async function host(
     token = DEMO_TOKEN,
     url = service.url,
     callTimeoutMs = 60_000,
+    names,
   }: {
     token?: string
     url?: string
     callTimeoutMs?: number
+    names?: Record<string, string>
   } = {},
 ): Promise<Host> {
   let requests = 0
@@ -72,7 +74,7 @@ export async function host(
   const api = new InvestmentData({ baseUrl: url, token, onAttempt, callTimeoutMs })
   for (const each of [token, ...Object.values(connections)]) secrets.add(each)
   const [one, other] = InMemoryTransport.createLinkedPair()
-  await createServer({ api, connections }).connect(other)
+  await createServer({ api, connections, names }).connect(other)
   const client = new Client({ name: 'test', version: '1' })
   await client.connect(one)
   t.teardown(() => client.close())

@@ -1,8 +1,11 @@
-import type { SqliteStore } from '../../typescript/src/index.ts'
+import type { InvestmentNames, SqliteStore } from '../../typescript/src/index.ts'
 import { description } from './texts.ts'
 
-/** Name of each investment that transfer orders name, and agree about. */
-export function namesOf(copy: SqliteStore): Map<string, string> {
+/**
+ * Returns the name of each investment that transfer orders name, and agree about.
+ * @param given names that the app knows. They come before those of transfer orders.
+ */
+export function namesOf(copy: SqliteStore, given: InvestmentNames): Map<string, string> {
   const names = new Map<string, Set<string>>()
   for (const { investment, name } of copy.transferOrders()) {
     if (investment === null || name === null) continue
@@ -14,6 +17,7 @@ export function namesOf(copy: SqliteStore): Map<string, string> {
     const [name = '', ...others] = found
     if (others.length === 0) agreed.set(investment, name)
   }
+  for (const [investment, name] of Object.entries(given)) agreed.set(investment, name)
   return agreed
 }
 

@@ -1,6 +1,7 @@
 import {
   type AccountTransaction,
   effectiveDay,
+  type InvestmentNames,
   type PortfolioTransaction,
   type SqliteStore,
 } from '../../typescript/src/index.ts'
@@ -22,7 +23,7 @@ export interface Selection {
   rows: string[]
   investments: Identifiers
   owners: Identifiers
-  /** Names of investments, from transfer orders. */
+  /** Names of investments, of the app or from transfer orders. */
   names: Map<string, string>
   /** If no row is selected: why. */
   notes: string[]
@@ -43,10 +44,15 @@ export function rowsOf(copy: SqliteStore, list: ListArgument): Iterable<Row> {
  * Calls `take` with each selected row, newest first.
  * @throws Refusal for a type or an identifier that the list does not have: a result of 0 rows would be wrong
  */
-export function select(copy: SqliteStore, filters: Filters, take: (row: Row) => void): Selection {
+export function select(
+  copy: SqliteStore,
+  given: InvestmentNames,
+  filters: Filters,
+  take: (row: Row) => void,
+): Selection {
   const { list, from = '', to = '9999-12-31', types, investment, portfolioOrAccount } = filters
   if (from > to) throw new Refusal('from is after to.')
-  const names = namesOf(copy)
+  const names = namesOf(copy, given)
   const hasText = textFilterOf(filters.text, names)
   const ids: string[] = []
   const investments = new Set<string | null>()

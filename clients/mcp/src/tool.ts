@@ -3,6 +3,7 @@ import { PROBLEM_CODES } from '../../typescript/src/errors.ts'
 import {
   type InvestmentData,
   InvestmentDataError,
+  type InvestmentNames,
   ProblemError,
   type SqliteStore,
 } from '../../typescript/src/index.ts'
@@ -15,6 +16,8 @@ export interface ServerOptions {
   api: InvestmentData
   /** Connection tokens by the names that the assistant sees. */
   connections: Record<string, string>
+  /** Names of investments that your app knows, by identifier. They come before those of transfer orders. */
+  names?: InvestmentNames | undefined
 }
 
 /** What a tool answers, after the time of the last refresh: a line of JSON, and a table. */
@@ -28,7 +31,7 @@ export interface Tool<Input extends Arguments> {
   description: string
   /** Its arguments, with `connection`. */
   input: Input
-  work: (values: Values<Input>, copy: SqliteStore) => Answer
+  work: (values: Values<Input>, copy: SqliteStore, names: InvestmentNames) => Answer
 }
 
 /** Returns a tool, whose function takes the checked values of its arguments. */
@@ -41,7 +44,7 @@ const ANNOTATIONS = { readOnlyHint: true, idempotentHint: true, openWorldHint: t
 /** Adds a tool to a server. It reads the current copy of the connection that the call names. */
 export function addTool<Input extends Arguments>(
   server: McpServer,
-  { api, connections }: ServerOptions,
+  { api, connections, names = {} }: ServerOptions,
   { name, description, input, work }: Tool<Input>,
 ): void {
   // The schema is for the model. The arguments check their values themselves.
@@ -52,7 +55,7 @@ export function addTool<Input extends Arguments>(
       const values = valuesOf(input, given)
       const connection = String(values.connection)
       const copy = await currentCopy(api, String(connections[connection]))
-      const { facts, table } = work(values, copy)
+      const { facts, table } = work(values, copy, names)
       const refreshedAt = copy.refreshedAt()?.toISOString() ?? null
       const head = JSON.stringify({ connection, refreshedAt, ...facts })
       return { content: [{ type: 'text', text: table ? `${head}\n${table}` : head }] }

@@ -27,14 +27,14 @@ export function checkPositionsTool(connections: readonly string[]) {
       heldOnly: flag('without those of 0 shares'),
       offset,
     },
-    work: ({ at, status, investment, heldOnly, offset: from = 0 }, copy): Answer => {
+    work: ({ at, status, investment, heldOnly, offset: from = 0 }, copy, names): Answer => {
       const rows = [...copy.portfolioTransactions({ to: at })]
       const read = {
         portfolioTransactions: () => rows,
         transferOrders: () => copy.transferOrders(),
       }
       // Both functions have one entry for each portfolio and investment, in the same order.
-      const all = positions(read, { at })
+      const all = positions(read, { at, names })
       const checks = checkPositions(read)
       const investments = new Identifiers(all.map((position) => position.investment))
       const portfolios = new Identifiers(all.map(({ portfolioId }) => portfolioId))

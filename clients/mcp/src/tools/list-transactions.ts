@@ -1,5 +1,9 @@
 import { add, exactOf, ZERO } from '../../../typescript/src/decimals.ts'
-import { effectiveDay, type SqliteStore } from '../../../typescript/src/index.ts'
+import {
+  effectiveDay,
+  type InvestmentNames,
+  type SqliteStore,
+} from '../../../typescript/src/index.ts'
 import { cellOf, type Line, partOf } from '../answer.ts'
 import { connection, filters, integer, offset, oneOf } from '../arguments.ts'
 import { Identifiers } from '../identifiers.ts'
@@ -29,12 +33,12 @@ export function listTransactions(connections: readonly string[]) {
       limit: integer(1, 100, `1 to 100, default ${DEFAULT_LIMIT}`),
       offset,
     },
-    work: (values, copy): Answer => {
+    work: (values, copy, names): Answer => {
       const { list, limit = DEFAULT_LIMIT, offset: from = 0 } = values
       const isByAmount = values.orderBy === 'amount'
       const page = isByAmount
-        ? largest(copy, values, from, limit)
-        : newest(copy, values, from, limit)
+        ? largest(copy, names, values, from, limit)
+        : newest(copy, names, values, from, limit)
       const { rows, total, selection } = page
       const ids = new Identifiers(selection.rows)
       const lines = rows.map((row) => lineOf(row, list, selection, ids))
@@ -55,10 +59,16 @@ interface Page {
   selection: Selection
 }
 
-function newest(copy: SqliteStore, values: Filters, from: number, limit: number): Page {
+function newest(
+  copy: SqliteStore,
+  names: InvestmentNames,
+  values: Filters,
+  from: number,
+  limit: number,
+): Page {
   const rows: Row[] = []
   let total = 0
-  const selection = select(copy, values, (row) => {
+  const selection = select(copy, names, values, (row) => {
     if (total >= from && total < from + limit) rows.push(row)
     total += 1
   })
@@ -73,15 +83,21 @@ interface Sized {
 }
 
 /** Reads the list twice: once for the order, and once for the rows of the page. */
-function largest(copy: SqliteStore, values: Filters, from: number, limit: number): Page {
+function largest(
+  copy: SqliteStore,
+  names: InvestmentNames,
+  values: Filters,
+  from: number,
+  limit: number,
+): Page {
   const amounts: Sized[] = []
-  const selection = select(copy, values, (row) => {
+  const selection = select(copy, names, values, (row) => {
     amounts.push({ id: idOf(row), currency: row.currency ?? '', amount: row.amount })
   })
   const ids = bySize(amounts).slice(from, from + limit)
   const found = new Map<string, Row>()
   const wanted = new Set(ids)
-  select(copy, values, (row) => {
+  select(copy, names, values, (row) => {
     if (wanted.has(idOf(row))) found.set(idOf(row), row)
   })
   const rows = ids.map((id) => found.get(id)).filter((row) => row !== undefined)

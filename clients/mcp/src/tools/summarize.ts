@@ -27,11 +27,11 @@ export function summarize(connections: readonly string[]) {
     description:
       'Exact sums of one list, by currency and by up to three keys. It converts no currencies. Never add the sums of both lists, or of two connections: dividends are in both lists; the account list has the cash that arrived. It cannot tell realised gains: amount of SELL is proceeds.',
     input: argumentsOf(connections),
-    work: (values, copy): Answer => {
+    work: (values, copy, names): Answer => {
       const { list, by = ['type'], offset: from = 0 } = values
       const found = new Map<string, Group>()
       let rows = 0
-      const selection = select(copy, values, (row) => {
+      const selection = select(copy, names, values, (row) => {
         rows += 1
         addTo(found, row, by)
       })
