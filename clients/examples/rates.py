@@ -52,7 +52,7 @@ class Rates:
             return number(row, "amountBaseCurrency")
         if not amount:
             return amount
-        problem = f"no rate from {row['currency']} to {self.currency}"
+        problem = f"no rate from {row['currency'] or 'no currency'} to {self.currency}"
         if row["exchangeRate"] is None:
             raise ValueError(f"{name_of(row)}: {problem}.")
         rate = Fraction(row["exchangeRate"])

@@ -62,7 +62,7 @@ export class Rates {
       return numberOf(row, 'amountBaseCurrency')
     }
     if (amount.over === 0n) return amount
-    const problem = `no rate from ${row.currency} to ${this.currency}`
+    const problem = `no rate from ${row.currency ?? 'no currency'} to ${this.currency}`
     if (row.exchangeRate === null) throw new Error(`${nameOf(row)}: ${problem}.`)
     const rate = Fraction.of(row.exchangeRate)
     if (rate.over === rate.under || rate.over === 0n)
