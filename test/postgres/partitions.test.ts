@@ -59,7 +59,7 @@ t.test('200: a page reads one partition, and row counts agree', async (t) => {
   const pool = openPool(t, login, clientConfig(databaseOptions(config, login)))
   const values = { ...valuesFor({ token }, connection.token), limit: 5, offset: 5 }
   const lists = [...statements.values()].filter(({ title }) => /page|total/.test(title))
-  t.equal(lists.length, 12)
+  t.ok(lists.length > 12)
   for (const statement of lists) {
     const nodes = allNodes(await explain(pool, statement, values))
     const split = nodes.filter((node) =>
