@@ -75,31 +75,31 @@ function compilePages(list: PagedList) {
     .selectFrom(build.dynamic.table(table).as('t'))
     .where('t.effective_day', '>=', p.from)
     .limit(p.limit)
+  const firstPage = (title: string, purpose: string, totalItems: RawBuilder<string>) =>
+    responseQuery({
+      title: `${table} ${title}`,
+      purpose,
+      list,
+      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalItems)),
+      rows: sinceFrom.where('t.effective_day', '<=', p.to),
+      order,
+    })
   return {
-    first: responseQuery({
-      title: `${table} first page`,
-      purpose: 'Reads the first page of a range, and the number of all rows.',
-      list,
-      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfAll(table))),
-      rows: sinceFrom.where('t.effective_day', '<=', p.to),
-      order,
-    }),
-    days: responseQuery({
-      title: `${table} first page of days`,
-      purpose: 'Reads the first page of a short range, and counts its rows.',
-      list,
-      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfDays(table))),
-      rows: sinceFrom.where('t.effective_day', '<=', p.to),
-      order,
-    }),
-    months: responseQuery({
-      title: `${table} first page of months`,
-      purpose: 'Reads the first page of a range, and the number of its rows.',
-      list,
-      lookup: (method) => connectionOfApp(method).select(lookupColumns(totalOfMonths(table))),
-      rows: sinceFrom.where('t.effective_day', '<=', p.to),
-      order,
-    }),
+    first: firstPage(
+      'first page',
+      'Reads the first page of a range, and the number of all rows.',
+      totalOfAll(table),
+    ),
+    days: firstPage(
+      'first page of days',
+      'Reads the first page of a short range, and counts its rows.',
+      totalOfDays(table),
+    ),
+    months: firstPage(
+      'first page of months',
+      'Reads the first page of a range, and the number of its rows.',
+      totalOfMonths(table),
+    ),
     later: responseQuery({
       title: `${table} later page`,
       purpose: 'Reads a later page, from the day of its first row: it skips only rows of that day.',

@@ -87,5 +87,8 @@ function joinItems(lines: string[]): string[] {
   return joined
 }
 
-/** Two lines with columns, both at the same depth. */
-const items = /^( +)(?:[\w.*]+(?: as \w+)?, ?)+\n\1(?!case$)[\w.*]+(?: as \w+)?,?$/
+/** A column, a null with its type, or a null of the type of a column. */
+const item = '(?:\\(null::\\w+\\)\\.\\w+|[\\w.*:]+)(?: as \\w+)?'
+
+/** Two lines with items, both at the same depth. */
+const items = new RegExp(`^( +)(?:${item}, ?)+\\n\\1(?!case$)${item},?$`)

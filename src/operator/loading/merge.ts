@@ -55,7 +55,7 @@ function isDistinct(old: string, value: string, sqlType: string): string {
   return `${isDistinctValue} or scale(${old}) is distinct from scale(${value})`
 }
 
-const isOddHour = (hour: string) => `${hour} !~ '${HOUR_PATTERN}'`
+const isOddHour = (value: string) => `${value} !~ '${HOUR_PATTERN}'`
 
 /** 0 for 13 of 25 rows of files, 1 for those between them. */
 const TURN = 'i.line % 25 % 2'
