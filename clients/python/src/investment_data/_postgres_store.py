@@ -18,14 +18,14 @@ from typing import (
 )
 
 from ._call_end import seconds_left
+from ._copied_rows import AsyncCopiedRows, CopiedRows
 from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState, KnownCopy
 from ._errors import CopyError, name_taken
 from ._finish import finish
-from ._options import Day, day
+from ._options import day
 from ._postgres_schema import MARK, postgres_schema
 from ._refresh_time import oldest_refresh, text_of, time_of
 from ._row_changes import Change, counts_of, latest_of, row_changes_of
-from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 from ._sqlite_schema import StoreNames, names_of
 from ._transaction import StoreTransaction, inside, transaction_of
 from ._types import from_json
@@ -525,7 +525,7 @@ def _pool_seconds(pool: Any) -> Optional[float]:
     return None if left is None else min(left, pool.timeout)
 
 
-class PostgresStore(_Store):
+class PostgresStore(_Store, CopiedRows):
     """Keeps copies in PostgreSQL 12 or later, with the guarantees of SqliteStore.
 
     The views have one column for each field: decimals are ``numeric``, so sums in SQL are exact. The first
@@ -582,22 +582,6 @@ class PostgresStore(_Store):
         """
         return self._use(lambda session: session.refreshed_at())
 
-    def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[PortfolioTransaction]:
-        """Iterates over the portfolio transactions of the copy, newest first. All are of one state."""
-        return self._copied("portfolio_transactions", from_, to)
-
-    def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[AccountTransaction]:
-        """Iterates over the account transactions of the copy, newest first. All are of one state."""
-        return self._copied("account_transactions", from_, to)
-
-    def transfer_orders(self) -> Iterator[AssetsTransferOrder]:
-        """Iterates over the completed transfer orders of the copy. It does not keep their order."""
-        return self._copied("transfer_orders", None, None)
-
     def delete(self, *, history: bool = False) -> None:
         """Deletes the copy of this connection.
 
@@ -612,7 +596,7 @@ class PostgresStore(_Store):
         return iter(self._use(lambda session: session.rows(list_, first, last)))
 
 
-class AsyncPostgresStore(_Store):
+class AsyncPostgresStore(_Store, AsyncCopiedRows):
     """Keeps copies in PostgreSQL for AsyncInvestmentData, as PostgresStore. ``on_changes`` may be a coroutine.
 
     :param database: a ``psycopg.AsyncConnection``, or a ``psycopg_pool.AsyncConnectionPool``
@@ -662,22 +646,6 @@ class AsyncPostgresStore(_Store):
         """Returns the time at which the service last read the institution, for the oldest list of the copy."""
         return await self._use(lambda session: session.refreshed_at())
 
-    def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[PortfolioTransaction]:
-        """Iterates over the portfolio transactions of the copy, newest first. All are of one state."""
-        return self._copied("portfolio_transactions", from_, to)
-
-    def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[AccountTransaction]:
-        """Iterates over the account transactions of the copy, newest first. All are of one state."""
-        return self._copied("account_transactions", from_, to)
-
-    def transfer_orders(self) -> AsyncIterator[AssetsTransferOrder]:
-        """Iterates over the completed transfer orders of the copy. It does not keep their order."""
-        return self._copied("transfer_orders", None, None)
-
     async def delete(self, *, history: bool = False) -> None:
         """Deletes the copy of this connection.
 
@@ -693,27 +661,11 @@ class AsyncPostgresStore(_Store):
             yield row
 
 
-class PostgresReader:
+class PostgresReader(CopiedRows):
     """``store`` of ``on_changes``: the copy after the changes, inside the transaction that writes them."""
 
     def __init__(self, session: _Session) -> None:
         self._session = session
-
-    def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[PortfolioTransaction]:
-        """Iterates over the portfolio transactions, as PostgresStore does."""
-        return self._copied("portfolio_transactions", from_, to)
-
-    def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[AccountTransaction]:
-        """Iterates over the account transactions, as PostgresStore does."""
-        return self._copied("account_transactions", from_, to)
-
-    def transfer_orders(self) -> Iterator[AssetsTransferOrder]:
-        """Iterates over the completed transfer orders, as PostgresStore does."""
-        return self._copied("transfer_orders", None, None)
 
     def refreshed_at(self) -> Optional[datetime]:
         """Returns the time of the oldest list of the copy."""
@@ -726,27 +678,11 @@ class PostgresReader:
         return iter(finish(self._session.rows(list_, first, last)))
 
 
-class AsyncPostgresReader:
+class AsyncPostgresReader(AsyncCopiedRows):
     """``store`` of ``on_changes``, as PostgresReader, for asyncio."""
 
     def __init__(self, session: _Session) -> None:
         self._session = session
-
-    def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[PortfolioTransaction]:
-        """Iterates over the portfolio transactions, as AsyncPostgresStore does."""
-        return self._copied("portfolio_transactions", from_, to)
-
-    def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> AsyncIterator[AccountTransaction]:
-        """Iterates over the account transactions, as AsyncPostgresStore does."""
-        return self._copied("account_transactions", from_, to)
-
-    def transfer_orders(self) -> AsyncIterator[AssetsTransferOrder]:
-        """Iterates over the completed transfer orders, as AsyncPostgresStore does."""
-        return self._copied("transfer_orders", None, None)
 
     async def refreshed_at(self) -> Optional[datetime]:
         """Returns the time of the oldest list of the copy."""

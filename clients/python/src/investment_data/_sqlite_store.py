@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Any, Callable, Dict, Iterator, List, Optional, Tuple
 
+from ._copied_rows import CopiedRows
 from ._copies import ID_FIELDS, CopyChanges, CopyCounts, CopyState, KnownCopy, OnChanges
 from ._errors import CopyError, name_taken
-from ._options import Day, day
+from ._options import day
 from ._refresh_time import oldest_refresh, text_of, time_of
 from ._row_changes import Change, counts_of, latest_of, row_changes_of
-from ._rows import AccountTransaction, AssetsTransferOrder, PortfolioTransaction
 from ._sqlite_schema import DatabaseObject, is_current, is_own, names_of, schema_of
 from ._transaction import StoreTransaction
 from ._types import from_json
@@ -22,7 +22,7 @@ _BLOCK_ROWS = 1000
 _DAY = "coalesce(json_extract(row, '$.operationDateDay'), json_extract(row, '$.valueDateDay'))"
 
 
-class SqliteStore:
+class SqliteStore(CopiedRows):
     """Keeps copies in SQLite.
 
     The views ``portfolio_transactions``, ``account_transactions`` and ``transfer_orders`` have the complete
@@ -160,22 +160,6 @@ class SqliteStore:
         rest = f"from {self._names.copy} where connection = ? and copy = 'current'"
         found = self._values("version, refreshed_at", rest, self._connection)
         return oldest_refresh([(version, time) for version, time in found])
-
-    def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[PortfolioTransaction]:
-        """Iterates over the portfolio transactions of the copy, newest first. All are of one state."""
-        return self._copied("portfolio_transactions", from_, to)
-
-    def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[AccountTransaction]:
-        """Iterates over the account transactions of the copy, newest first. All are of one state."""
-        return self._copied("account_transactions", from_, to)
-
-    def transfer_orders(self) -> Iterator[AssetsTransferOrder]:
-        """Iterates over the completed transfer orders of the copy. It does not keep their order."""
-        return self._copied("transfer_orders", None, None)
 
     def delete(self, *, history: bool = False) -> None:
         """Deletes the copy of this connection.
@@ -367,7 +351,7 @@ class SqliteStore:
                 raise
 
 
-class SqliteReader:
+class SqliteReader(CopiedRows):
     """``store`` of ``on_changes``: the copy after the changes, inside the transaction that writes them."""
 
     def __init__(self, store: SqliteStore, transaction: StoreTransaction) -> None:
@@ -379,25 +363,12 @@ class SqliteReader:
         self._transaction.expect_open()
         return self._of
 
-    def portfolio_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[PortfolioTransaction]:
-        """Iterates over the portfolio transactions, as SqliteStore does."""
-        return self._store.portfolio_transactions(from_=from_, to=to)
-
-    def account_transactions(
-        self, *, from_: Optional[Day] = None, to: Optional[Day] = None
-    ) -> Iterator[AccountTransaction]:
-        """Iterates over the account transactions, as SqliteStore does."""
-        return self._store.account_transactions(from_=from_, to=to)
-
-    def transfer_orders(self) -> Iterator[AssetsTransferOrder]:
-        """Iterates over the completed transfer orders, as SqliteStore does."""
-        return self._store.transfer_orders()
-
     def refreshed_at(self) -> Optional[datetime]:
         """Returns the time of the oldest list of the copy."""
         return self._store.refreshed_at()
+
+    def _copied(self, list_: str, from_: object, to: object) -> Iterator[Any]:
+        return self._store._copied(list_, from_, to)
 
 
 def _state_of(found: Any) -> Optional[CopyState]:
