@@ -16,7 +16,9 @@ export interface SecretReader {
 /** Reads secrets from the environment and its files. @param initial values that were read at the start */
 export function openSecrets(environment: NodeJS.ProcessEnv, initial: Secrets): SecretReader {
   let last = initial
-  let hasFailed = false
+  let isUnreadable = false
+  /** Result of the last SIGHUP: a connection that reads the files later does not try them. */
+  let isRefused = false
   const read = () => {
     readSecretFiles(environment)
     const {
@@ -30,10 +32,10 @@ export function openSecrets(environment: NodeJS.ProcessEnv, initial: Secrets): S
     newest() {
       try {
         read()
-        hasFailed = false
+        isUnreadable = false
       } catch {
         // SIGHUP reports the error, and a metric does.
-        hasFailed = true
+        isUnreadable = true
       }
       return last
     },
@@ -41,12 +43,13 @@ export function openSecrets(environment: NodeJS.ProcessEnv, initial: Secrets): S
       try {
         read()
         await use()
-        hasFailed = false
+        isUnreadable = false
+        isRefused = false
       } catch (error) {
-        hasFailed = true
+        isRefused = true
         throw error
       }
     },
-    failed: () => hasFailed,
+    failed: () => isUnreadable || isRefused,
   }
 }
