@@ -6,7 +6,7 @@ import { logDestination } from './http/log.ts'
 import { MAX_SOCKETS, socketLimit } from './http/sockets.ts'
 import { Limits } from './limits/limits.ts'
 import { OperatorError } from './operator-error.ts'
-import { type Database, type DatabaseOptions, openDatabase } from './postgres/database.ts'
+import { Database, type DatabaseOptions } from './postgres/database.ts'
 import { hasState, SqlState } from './postgres/failures.ts'
 import { readServer } from './postgres/readiness.ts'
 import { openSecrets, type SecretReader } from './secrets.ts'
@@ -28,7 +28,7 @@ export async function start(): Promise<void> {
     ? await import('../tools/readable-log.ts').catch(() => undefined)
     : undefined
   const stream = logDestination(readable?.readableLog())
-  const db = openDatabase({
+  const db = new Database({
     ...databaseOptions(config, url),
     newestUrls: () => {
       const { DATABASE_URL = url, DATABASE_REPLICA_URL: replicaUrl } = secrets.newest()

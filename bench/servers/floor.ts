@@ -6,7 +6,7 @@ import { rowWriters } from '../../src/json/row-writer.ts'
 import { Limits } from '../../src/limits/limits.ts'
 import { MemoryAccount } from '../../src/limits/memory-account.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
-import { openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { Reader } from '../../src/postgres/reader.ts'
 import { tokenHash } from '../../src/postgres/tokens.ts'
 import { pagedList } from '../../src/queries/pages.ts'
@@ -36,7 +36,7 @@ export interface FloorResponse {
 }
 
 const config = readConfig(process.env)
-const db = openDatabase(databaseOptions(config, config.DATABASE_URL ?? ''))
+const db = new Database(databaseOptions(config, config.DATABASE_URL ?? ''))
 const limits = new Limits(config.MAX_REQUESTS, Number.MAX_SAFE_INTEGER)
 const lists = {
   'portfolios/transactions': {

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type { Config } from '../config.ts'
 import type { Limits } from '../limits/limits.ts'
 import { Shares } from '../limits/shares.ts'
-import { poolSizes } from '../postgres/database.ts'
+import { poolSizes } from '../postgres/server.ts'
 import { serverUrls } from '../postgres/server-urls.ts'
 
 /** Connections of clients, if the process may open as many files. Each one needs memory, even when idle. */

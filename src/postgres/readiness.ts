@@ -2,7 +2,7 @@ import { sql } from 'kysely'
 import { missingFrom } from '../../migrations/index.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { Unavailable } from '../limits/unavailable.ts'
-import { type Database, PROBE_MS } from './database.ts'
+import type { Database } from './database.ts'
 import {
   hasState,
   isPoolerTimeout,
@@ -11,6 +11,7 @@ import {
   ServerIsStandby,
   SqlState,
 } from './failures.ts'
+import { PROBE_MS } from './server.ts'
 import { compile, type Parameter, type Statement } from './statements.ts'
 
 export const serverStatement = compile(
@@ -154,7 +155,7 @@ const FRESH_MS = 250
  * list can be read again
  */
 export function checkOf(
-  db: Database,
+  db: Pick<Database, 'probe' | 'state' | 'allowsStandby'>,
   probes: readonly ListProbe[],
   onListChange: (list: string, cause: string | undefined) => void,
 ): () => Promise<Check> {

@@ -1,7 +1,10 @@
-import type { Database, Replica } from './database.ts'
 import type { Reader } from './reader.ts'
+import type { Replica } from './replica.ts'
 import type { Parameter, Statement } from './statements.ts'
 import type { RawRows } from './wire/query.ts'
+
+/** What a read needs of the replica in use. */
+export type UsedReplica = Pick<Replica, 'name' | 'read' | 'compared'>
 
 interface Read<Found> {
   statement: Statement
@@ -18,11 +21,11 @@ interface Read<Found> {
  * @returns undefined if the rows must come from the primary
  */
 export async function readReplica<Found>(
-  db: Database,
+  db: { replica(): UsedReplica | undefined },
   read: Read<Found>,
 ): Promise<{ found: Found; rows: RawRows } | undefined> {
   const { statement, values, reader } = read
-  const replica = db.replica?.()
+  const replica = db.replica()
   if (replica === undefined) return undefined
   const reading = replica.read(statement, values, reader)
   // Prevents an unhandled rejection if the primary rejects the request first.
@@ -40,7 +43,7 @@ export async function readReplica<Found>(
 }
 
 /** Reports to the replica whether its rows are accepted. */
-function accepted<Found>(replica: Replica, accept: () => Found | undefined): Found | undefined {
+function accepted<Found>(replica: UsedReplica, accept: () => Found | undefined): Found | undefined {
   try {
     const found = accept()
     replica.compared(found !== undefined)

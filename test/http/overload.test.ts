@@ -1,7 +1,7 @@
 import t from 'tap'
 import { problemExamples } from '../../src/http/openapi/examples.ts'
 import { Limits } from '../../src/limits/limits.ts'
-import { openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { withBlockedStatements } from '../support/blocked-statements.ts'
 import { accountOf, createDatabase, readerOf } from '../support/database.ts'
 import { isProblem } from '../support/problem.ts'
@@ -92,7 +92,7 @@ const read = { name: 'rows', title: 'rows', text: 'select generate_series(1, $1:
 
 t.test('memory of a read: free after a failure, and if the client disconnects', async (t) => {
   const { url } = await createDatabase(t)
-  const db = openDatabase({ url, ...options })
+  const db = new Database({ url, ...options })
   t.teardown(() => db.close())
   const limits = new Limits(1, BYTES)
   const used = () => limits.memory.used

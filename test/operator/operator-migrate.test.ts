@@ -7,7 +7,7 @@ import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
 import { catalogOf } from '../../src/operator/catalog.ts'
 import { scramVerifier } from '../../src/operator/migrate.ts'
-import { openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { readServer } from '../../src/postgres/readiness.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { createDatabase, openClient } from '../support/database.ts'
@@ -199,7 +199,7 @@ t.test('Outdated schema: the service names the migrations that are missing', asy
   const { url } = await emptyDatabase(t)
   await migrateTo(t, url, '0004-service-role')
   const login = await loginOfService(t, openAsOwner(t, url), url)
-  const db = openDatabase(databaseOptions(readConfig({ DATABASE_URL: login }), login))
+  const db = new Database(databaseOptions(readConfig({ DATABASE_URL: login }), login))
   t.teardown(() => db.close())
   t.same((await readServer(db)).missing, known.slice(4))
 })

@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { readConfig } from '../../src/config.ts'
-import { openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { findServers } from '../../src/postgres/hosts.ts'
 import { readServer } from '../../src/postgres/readiness.ts'
 import { serverName } from '../../src/postgres/server-urls.ts'
@@ -26,7 +26,7 @@ const settings = {
 
 t.test('connection: read-only, with timeouts, and with plans of index lookups', async (t) => {
   const given = `${url}?options=-c%20work_mem%3D5MB%20-c%20statement_timeout%3D0`
-  const db = openDatabase({ url: given, ...options, statementTimeoutMs: 4_000 })
+  const db = new Database({ url: given, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const expected = {
     // In kilobytes.
@@ -44,8 +44,8 @@ t.test('connection: read-only, with timeouts, and with plans of index lookups', 
     row_security: 'on',
     default_transaction_isolation: 'read committed',
   }
-  for (const read of [db.read, db.probe]) {
-    const [found] = (await read(settings, [], readerOf())).shift() ?? []
+  for (const rows of [await db.read(settings, [], readerOf()), await db.probe(settings, [])]) {
+    const [found] = rows.shift() ?? []
     t.match(JSON.parse(String(found)), expected)
   }
 })
@@ -59,7 +59,7 @@ t.test('transaction_timeout and idle_session_timeout of the database end no read
   const database = sql.id(new URL(url).pathname.slice(1))
   for (const { name } of rows)
     await sql`alter database ${database} set ${sql.id(name)} = '50ms'`.execute(db)
-  const service = openDatabase({ url: login, ...options, statementTimeoutMs: 4_000 })
+  const service = new Database({ url: login, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => service.close())
   const process = { name: 'process', title: 'process', text: 'select pg_backend_pid()' }
   const long = { name: 'long', title: 'long', text: 'select pg_backend_pid() from pg_sleep(0.2)' }
@@ -74,7 +74,7 @@ t.test('format of days: that of the API, also if the database has another one', 
   const { url, db, login } = await openTestDatabase(t)
   const { pathname } = new URL(url)
   await sql`alter database ${sql.id(pathname.slice(1))} set datestyle = 'German'`.execute(db)
-  const service = openDatabase({ url: login, ...options, statementTimeoutMs: 4_000 })
+  const service = new Database({ url: login, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => service.close())
   const day = { name: 'day', title: 'day', text: `select date '2025-02-14'` }
   const rows = await service.read(day, [], readerOf())
@@ -86,14 +86,14 @@ t.test('format of days: that of the API, also if the database has another one', 
 })
 
 t.test('25006: a write of the owner through a connection of the service', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 4_000 })
+  const db = new Database({ url, ...options, statementTimeoutMs: 4_000 })
   t.teardown(() => db.close())
   const text = `insert into app (name) values ('written') returning 1`
   await t.rejects(db.read({ name: '', title: 'write', text }, [], readerOf()), { code: '25006' })
 })
 
 t.test('locked table: a read fails long before its statement timeout', async (t) => {
-  const db = openDatabase({ url, ...options, statementTimeoutMs: 10_000 })
+  const db = new Database({ url, ...options, statementTimeoutMs: 10_000 })
   t.teardown(() => db.close())
   const holder = await openClient(t, url)
   await holder.query('begin; lock table app in access exclusive mode')
@@ -139,7 +139,7 @@ t.test('password of the database', async (t) => {
       t.match(stderr, `asks for the password ${form}, and the connection has no TLS`)
       t.notMatch(stderr, PASSWORD)
 
-      const db = openDatabase(databaseOptions(readConfig({ DATABASE_URL }), DATABASE_URL))
+      const db = new Database(databaseOptions(readConfig({ DATABASE_URL }), DATABASE_URL))
       t.teardown(() => db.close())
       const error: Error = await readServer(db).then(
         () => new Error('connected'),

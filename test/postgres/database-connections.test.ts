@@ -4,7 +4,7 @@ import { sql } from 'kysely'
 import t, { type Test } from 'tap'
 import { Tenant } from '../../src/limits/tenants.ts'
 import { connect as connectTo } from '../../src/postgres/connect.ts'
-import { type DatabaseOptions, openDatabase } from '../../src/postgres/database.ts'
+import { Database, type DatabaseOptions } from '../../src/postgres/database.ts'
 import { Pool } from '../../src/postgres/pool.ts'
 import { compile, type Parameter } from '../../src/postgres/statements.ts'
 import { createDatabase, openClient, readerOf } from '../support/database.ts'
@@ -271,7 +271,7 @@ t.test(
   async (t) => {
     // Any server may be a replica. The reads compare its data with those of the primary.
     const { db } = await open(t, { replicaUrl: url })
-    const replica = db.replica?.()
+    const replica = db.replica()
     if (replica === undefined) throw new Error('the replica is not used')
     await hold(4)
     const reads = Array.from({ length: 10 }, () => replica.read(held, ['4'], readerOf()))
@@ -279,13 +279,13 @@ t.test(
       const [state] = db.state().replicas
       return state !== undefined && state.waiting > 3
     })
-    t.equal(db.replica?.(), undefined)
+    t.equal(db.replica(), undefined)
     await release(4)
     t.same(
       (await Promise.all(reads)).map((rows) => rows?.count),
       Array(10).fill(1),
     )
-    t.equal(db.replica?.(), replica)
+    t.equal(db.replica(), replica)
   },
 )
 
@@ -372,7 +372,7 @@ async function open(t: Test, options: Partial<DatabaseOptions> = {}) {
     statementTimeoutMs: 60_000,
     pooler: false,
   }
-  const db = openDatabase({ url, ...usual, ...options })
+  const db = new Database({ url, ...usual, ...options })
   t.teardown(() => db.close())
   const read = async (statement: typeof echo, values: Parameter[]) => {
     const rows = await db.read(statement, values, readerOf())

@@ -1,6 +1,6 @@
 import { sql } from 'kysely'
 import t from 'tap'
-import { openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { createDatabase, readerOf } from '../support/database.ts'
 import { openAsOwner } from '../support/logins.ts'
 import { addCaller, addTransferOrders } from '../support/rows.ts'
@@ -50,7 +50,7 @@ t.test('deadline of a request', async (t) => {
   /** All reads of a request share one time limit. */
   const { url } = await createDatabase(t)
   const statementTimeoutMs = 4_000
-  const db = openDatabase({ url, size: 1, statementTimeoutMs, pooler: false })
+  const db = new Database({ url, size: 1, statementTimeoutMs, pooler: false })
   t.teardown(() => db.close())
 
   const one = { name: 'one', title: 'one', text: 'select 1' }
@@ -92,7 +92,7 @@ t.test('locked table', async (t) => {
   const { url } = await createDatabase(t)
   const owner = openAsOwner(t, url)
   // A fifth of statementTimeoutMs is the lock timeout.
-  const db = openDatabase({ url, size: 4, statementTimeoutMs: 5_000, pooler: false })
+  const db = new Database({ url, size: 4, statementTimeoutMs: 5_000, pooler: false })
   t.teardown(() => db.close())
 
   const locked = { name: 'locked', title: 'locked', text: 'select count(*) from app' }

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net'
 import type pg from 'pg'
 import t, { type Test } from 'tap'
 import { connect as connectWire } from '../../src/postgres/connect.ts'
-import { openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import { hasState, SqlState } from '../../src/postgres/failures.ts'
 import type { Parameter } from '../../src/postgres/statements.ts'
 import type { WireClient } from '../../src/postgres/wire/client.ts'
@@ -246,7 +246,7 @@ t.test('a lost prepared statement: the pipeline repeats it unnamed, then reconne
   await plain.query(`create function lose_statements() returns void language plpgsql as
     $$ begin execute 'deallocate all'; end $$`)
   const options = { statementTimeoutMs: 5_000, pooler: false }
-  const db = openDatabase({ url, size: 1, ...options })
+  const db = new Database({ url, size: 1, ...options })
   t.teardown(() => db.close())
   const ownProcess = async () => (await db.read(OWN_PROCESS, [], readerOf())).shift()
   const first = await ownProcess()
@@ -393,7 +393,7 @@ t.test('a damaged stream', async (t) => {
       }),
     )
     const limits = { size: 2, statementTimeoutMs: 20_000, pooler: false }
-    const db = openDatabase({ ...limits, url: through.href })
+    const db = new Database({ ...limits, url: through.href })
     t.teardown(() => db.close())
     const read = async (values: string[]) => {
       const rows = await db.read(echo, values, readerOf())

@@ -117,9 +117,9 @@ async function readRows(
   { reader }: Parts,
 ): Promise<RawRows> {
   const name = NAMES[plan.kind]
-  const replica = service.db.replica?.()
+  const replica = service.db.replica()
   if (replica !== undefined) {
-    const through = { ...service.db, replica: () => service.observe(replica, name, plan, reader) }
+    const through = { replica: () => service.observe(replica, name, plan, reader) }
     const lookup = { rows: 1, bytes: 0, ms: 1 }
     const found = await readReplica(through, {
       // service.observed() has the statement and the values of the read.

@@ -1,4 +1,4 @@
-import { poolSizes } from '../../src/postgres/database.ts'
+import { poolSizes } from '../../src/postgres/server.ts'
 import type { ObservedRead, Reads } from './reads.ts'
 import { type Service, STATEMENT_MS } from './service.ts'
 import type { Link } from './world/link.ts'

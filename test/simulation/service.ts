@@ -1,9 +1,10 @@
 import { Limits } from '../../src/limits/limits.ts'
 import { MemoryAccount } from '../../src/limits/memory-account.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
-import { type Database, openDatabase, type Replica } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import type { Reader } from '../../src/postgres/reader.ts'
 import { type Check, checkOf } from '../../src/postgres/readiness.ts'
+import type { UsedReplica } from '../../src/postgres/replica-read.ts'
 import type { RawRows } from '../../src/postgres/wire/query.ts'
 import { Reads } from './reads.ts'
 import type { Settings } from './schedule.ts'
@@ -48,7 +49,7 @@ export class Service implements ServiceFaults {
     this.settings = settings
     this.limits = new Limits(60, settings.memoryMb * 2 ** 20)
     this.reads = new Reads(world, network)
-    this.db = openDatabase({
+    this.db = new Database({
       url: this.#urls().url,
       replicaUrl: this.#urls().replicaUrl,
       newestUrls: () => this.#urls(),
@@ -88,9 +89,17 @@ export class Service implements ServiceFaults {
   }
 
   /** Returns the replica, whose next read is this one. */
-  observe(replica: Replica, name: ReadName, parameters: ReadParametersOf, reader: Reader): Replica {
-    const read = () => this.#read(name, parameters, reader, (...query) => replica.read(...query))
-    return { ...replica, read }
+  observe(
+    replica: UsedReplica,
+    name: ReadName,
+    parameters: ReadParametersOf,
+    reader: Reader,
+  ): UsedReplica {
+    return {
+      name: replica.name,
+      read: () => this.#read(name, parameters, reader, (...query) => replica.read(...query)),
+      compared: (isCurrent) => replica.compared(isCurrent),
+    }
   }
 
   readEnded(): void {

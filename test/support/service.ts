@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 import { buildApp } from '../../src/app.ts'
 import { type Config, readConfig } from '../../src/config.ts'
 import { Limits } from '../../src/limits/limits.ts'
-import { type Database, openDatabase } from '../../src/postgres/database.ts'
+import { Database } from '../../src/postgres/database.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { databaseOptions } from '../../src/service.ts'
 import { createDatabase } from './database.ts'
@@ -78,7 +78,7 @@ export async function startService(t: Test, options: ServiceOptions = {}): Promi
     },
   })
   const isOwn = options.environment?.DATABASE_URL === undefined
-  const database = openDatabase({
+  const database = new Database({
     ...databaseOptions(config, String(config.DATABASE_URL)),
     // A busy machine may need more time than the service gives it.
     ...(isOwn && { connectMs: 60_000 }),
