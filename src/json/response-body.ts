@@ -13,7 +13,7 @@ export interface Frame {
 }
 
 /** Largest chunk of a streamed response, in bytes, unless one row is longer. */
-const CHUNK = 65_536
+const CHUNK = 262_144
 /** Largest rows that are written at once, in bytes. A full page takes one to two milliseconds. */
 const AT_ONCE = 1_048_576
 

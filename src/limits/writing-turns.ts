@@ -1,8 +1,8 @@
 import { FairQueue } from './fair-queue.ts'
 import type { Tenant } from './tenants.ts'
 
-/** Bytes that count as one turn: a chunk. */
-const TURN_BYTES = 65_536
+/** Bytes of rows that count as one turn: their JSON fills a chunk. */
+const TURN_BYTES = 131_072
 
 interface Waiting {
   tenant: Tenant

@@ -338,8 +338,8 @@ t.test('WritingTurns: a small response is written at once while none waits', asy
 t.test('WritingTurns: an export has half of the turns next to many small responses', async (t) => {
   const CHUNKS = 80
   for (const { bytes, most } of [
-    // A page of 1,000 rows counts as 9 chunks, so 80 chunks let nine of them pass, and those at the start.
-    { bytes: 8 * 65_536, most: 9 + 10 },
+    // A page of 1,000 rows counts as 5 chunks, so 80 chunks let 16 of them pass, and those at the start.
+    { bytes: 4 * 131_072, most: 16 + 10 },
     { bytes: 0, most: CHUNKS + 10 },
   ]) {
     const turns = new WritingTurns()

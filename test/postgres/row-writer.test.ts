@@ -272,7 +272,7 @@ t.test('more sets of null columns than templates are kept: each row has its own'
   )
 })
 
-/** Rows of any length around the size of a chunk (64 KiB). */
+/** Rows of any length around the size of a chunk (256 KiB). */
 const longRows = fc
   .array(
     fc.tuple(
@@ -306,7 +306,7 @@ t.test('a long end, such as that of many removed rows: not every row takes a chu
   const rows = Array.from({ length: 1_000 }, () => ({ ...fixed, description: 'x'.repeat(1_200) }))
   const account = accountOf(limits)
   const raw = await readRaw(AccountTransactions.item, rows, account)
-  const closing = `],"removed":["${'x'.repeat(200_000)}"],"limit":1000}`
+  const closing = `],"removed":["${'x'.repeat(300_000)}"],"limit":1000}`
   const body = await bodyOf(
     raw,
     rowWriters(AccountTransactions).json,
@@ -316,7 +316,7 @@ t.test('a long end, such as that of many removed rows: not every row takes a chu
   const chunks: Buffer[] = []
   if (!Buffer.isBuffer(body)) for await (const chunk of body(() => false)) chunks.push(chunk)
   account.close(true)
-  t.ok(chunks.length > 10 && chunks.length < 100, `${chunks.length} chunks`)
+  t.ok(chunks.length > 2 && chunks.length < 100, `${chunks.length} chunks`)
   sameItems(Buffer.concat(chunks).toString(), await readPlain(AccountTransactions, rows))
 })
 
