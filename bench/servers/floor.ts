@@ -38,6 +38,8 @@ export interface FloorResponse {
 const config = readConfig(process.env)
 const db = new Database(databaseOptions(config, config.DATABASE_URL ?? ''))
 const limits = new Limits(config.MAX_REQUESTS, Number.MAX_SAFE_INTEGER)
+/** Apps by their credentials. A caller that no app is known of has few reads at a time. */
+const apps = new Map<string, Tenant>()
 const lists = {
   'portfolios/transactions': {
     list: PortfolioTransactions,
@@ -59,7 +61,7 @@ const lists = {
  */
 export async function respond(asked: FloorRequest): Promise<FloorResponse> {
   const { list, reader, writer, write } = lists[asked.list]
-  const tenant = new Tenant()
+  const tenant = appOf(asked.authorization ?? '')
   const memory = new MemoryAccount(limits.memory, { tenant })
   const request = listRequest(asked, tenant, memory)
   const empty = { body: Buffer.alloc(0), end: () => memory.close(true) }
@@ -84,6 +86,12 @@ export async function respond(asked: FloorRequest): Promise<FloorResponse> {
     if (!(error instanceof ProblemError)) throw error
     return { ...empty, status: ProblemCodes[error.code].status, headers: {} }
   }
+}
+
+function appOf(authorization: string): Tenant {
+  const app = apps.get(authorization) ?? new Tenant(authorization)
+  apps.set(authorization, app)
+  return app
 }
 
 function listRequest(asked: FloorRequest, tenant: Tenant, memory: MemoryAccount): ListRequest {

@@ -112,16 +112,24 @@ export async function startService(
   directory = join(bench, '..'),
 ): Promise<Target> {
   const env = { DATABASE_URL: url, ...settings }
-  const { scripts } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'))
-  // The options of Node.js with which it ships, and its script.
-  const [, ...options] = String(scripts.start).split(' ')
-  const script = join(directory, String(options.pop()))
-  return { ...service, ...(await startProcess(script, env, '/health/ready', options)) }
+  const { script, options } = await startOf(directory)
+  return {
+    ...service,
+    ...(await startProcess(join(directory, script), env, '/health/ready', options)),
+  }
 }
 
-/** @param script within bench/ */
-export function startComparedServer(script: string, url = ''): Promise<ServerProcess> {
-  return startProcess(join(bench, script), { DATABASE_URL: url })
+/** Starts another server with the options of Node.js of the service. @param script within bench/ */
+export async function startComparedServer(script: string, url = ''): Promise<ServerProcess> {
+  const { options } = await startOf(join(bench, '..'))
+  return startProcess(join(bench, script), { DATABASE_URL: url }, '/', options)
+}
+
+/** Returns the script of a checkout, and the options of Node.js with which it ships. */
+async function startOf(directory: string): Promise<{ script: string; options: string[] }> {
+  const { scripts } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8'))
+  const [, ...options] = String(scripts.start).split(' ')
+  return { script: String(options.pop()), options }
 }
 
 export const addressOf = ({ port }: ServerProcess, path: string) =>
