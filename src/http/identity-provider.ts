@@ -95,13 +95,13 @@ function signingKeys({ AUTH_JWKS_URL = '' }: Config, { log, metrics }: App): jos
   const registers = metrics ? [metrics] : []
   const failures = new Counter({
     name: 'identity_provider_failures_total',
-    help: 'Failed fetches of the keys.',
+    help: 'Failed fetches of the keys of the identity provider. Only with a provider.',
     registers,
   })
   const cache: Partial<jose.ExportedJWKSCache> = {}
   new Gauge({
     name: 'identity_provider_keys_age_seconds',
-    help: 'Time since the last successful fetch of the keys.',
+    help: 'Time since the last successful fetch of these keys. Only with a provider.',
     registers,
     collect() {
       if (cache.uat !== undefined) this.set((Date.now() - cache.uat) / 1000)

@@ -113,7 +113,7 @@ export async function openQuota(
   const increment = app.createRateLimit()
   const uncounted = new Counter({
     name: 'quota_uncounted_requests_total',
-    help: 'Requests that passed uncounted, because Redis did not respond.',
+    help: 'Requests that passed uncounted, because Redis did not respond. Only with a quota.',
     registers: app.metrics ? [app.metrics] : [],
   })
   let quietUntil = Number.NEGATIVE_INFINITY

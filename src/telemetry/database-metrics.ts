@@ -22,7 +22,7 @@ export function databaseMetrics(
 ): () => Promise<void> {
   const durations = new Histogram({
     name: 'database_read_duration_seconds',
-    help: 'Durations of reads, by statement.',
+    help: 'Durations of reads, including the wait for a connection. result is success or error.',
     labelNames: ['statement', 'result'],
     buckets: DURATION_BUCKETS,
     registers: [registry],
@@ -32,12 +32,12 @@ export function databaseMetrics(
   )
   const gauge = (name: string, help: string, ...labelNames: string[]) =>
     new Gauge({ name, help, labelNames, registers: [registry] })
-  const up = gauge('database_up', '1 if the primary responds.')
+  const up = gauge('database_up', '1 if the primary responded to the last probe.')
   const standbys = gauge('database_standby', '1 if DATABASE_URL leads to a standby.')
-  const info = gauge('database_info', 'Version of the primary.', 'version')
+  const info = gauge('database_info', 'Always 1: version of PostgreSQL on the primary.', 'version')
   const sampled = gauge(
     'connections_sampled',
-    'Connections of a random sample of 5,000, by the time since their last refresh.',
+    'Connections of a random sample of 5,000, once a minute, by the time since their last refresh: less than 1d, 2d, 7d, older, or never.',
     'refreshed',
   )
   const unreadableLists = gauge(
@@ -46,16 +46,28 @@ export function databaseMetrics(
     'list',
     'cause',
   )
-  const schema = gauge('schema_info', 'Newest migration.', 'newest')
-  const open = gauge('database_connections', 'Open connections.', 'server', 'state')
+  const schema = gauge('schema_info', 'Always 1: newest migration.', 'newest')
+  const open = gauge(
+    'database_connections',
+    'Open connections. server is primary or a replica. A connection carries several reads, so few can be in use while requests wait.',
+    'server',
+    'state',
+  )
   const waiting = gauge(
     'database_waiting_requests',
     'Requests that wait for the database.',
     'server',
   )
-  const used = gauge('database_replica_used', '1 while the replica is in use.', 'server')
-  const bytes = gauge('response_memory_bytes', 'Responses that are read but not yet sent.')
-  const limit = gauge('response_memory_limit_bytes', 'Limit of this memory.')
+  const used = gauge(
+    'database_replica_used',
+    '1 while the service reads from the replica.',
+    'server',
+  )
+  const bytes = gauge(
+    'response_memory_bytes',
+    'Memory of responses that are read but not yet sent.',
+  )
+  const limit = gauge('response_memory_limit_bytes', 'Limit of this memory (ANSWER_MEMORY_MB).')
 
   const readPrimary = async () => {
     const { readiness, unreadable, server: { version, newest, isStandby } = {} } = await check()

@@ -14,18 +14,30 @@ export function httpMetrics(
 ): void {
   const counter = (name: string, help: string, ...labelNames: string[]) =>
     new Counter({ name, help, labelNames: ['route', ...labelNames], registers: [registry] })
-  const requests = counter('http_requests_total', 'Completed requests.', 'method', 'status')
+  const requests = counter(
+    'http_requests_total',
+    'Completed requests. route is a pattern or unknown. method is GET, HEAD or other. status is aborted if the client disconnected.',
+    'method',
+    'status',
+  )
   const durations = new Histogram({
     name: 'http_request_duration_seconds',
-    help: 'Durations of requests, by status class.',
+    help: 'Durations of requests, by status class (2xx, …).',
     labelNames: ['route', 'method', 'status'],
     buckets: DURATION_BUCKETS,
     registers: [registry],
   })
-  const items = counter('http_response_items_total', 'Rows sent.')
-  const bytes = counter('http_response_bytes_total', 'Bytes sent, including headers.')
+  const items = counter('http_response_items_total', 'Rows sent, by route.')
+  const bytes = counter(
+    'http_response_bytes_total',
+    'Bytes sent, after compression, including headers.',
+  )
   const errors = counter('http_errors_total', 'Requests that ended with an error, by code.', 'code')
-  const unavailable = counter('http_unavailable_total', 'Responses with 503, by reason.', 'reason')
+  const unavailable = counter(
+    'http_unavailable_total',
+    'Responses with 503, except of health checks. reason is database, overload (load shedding) or identity_provider.',
+    'reason',
+  )
 
   // Starts the series at 0, so that the first error of a route is an increase.
   app.addHook('onRoute', ({ url: route, method }) => {

@@ -37,18 +37,18 @@ export default fp(async (app: FastifyInstance, sources: MetricSources) => {
   collectDefaultMetrics({ register: registry })
   httpMetrics(app, registry, droppedLogLines)
   if (config.INSTANCES !== undefined) {
-    const help = 'Number of instances that should run (INSTANCES).'
+    const help = 'Instances that should run. Only with INSTANCES.'
     new Gauge({ name: 'instances_expected', help, registers: [registry] }).set(config.INSTANCES)
   }
   new Gauge({
     name: 'service_info',
-    help: 'Release and commit of the instance.',
+    help: 'Always 1: release and commit of the instance (COMMIT).',
     labelNames: ['release', 'commit'],
     registers: [registry],
   }).set({ release: packageJson.version, commit: config.COMMIT ?? '' }, 1)
   new Gauge({
     name: 'secrets_failed',
-    help: '1 if the files of secrets could not be read or used.',
+    help: '1 if the files of secrets could not be read, or if the last SIGHUP found that new connections fail.',
     registers: [registry],
     collect() {
       this.set(secrets.failed() ? 1 : 0)

@@ -29,15 +29,27 @@ export async function scrapeAll(t: Test): Promise<string> {
   return text
 }
 
-/** Removes the values, versions, and the metrics of the process and of Node.js. */
+const UNIT = /_(seconds|bytes)(_total)?$/
+
+/** Returns each metric with its type, unit, labels and meaning, without those of the process and of Node.js. */
 export function metricsText(scraped: string): string {
   const metrics = scraped.split(/\n+(?=# HELP )/)
   const own = metrics.filter((metric) => !/^# HELP (process|nodejs)_/.test(metric))
-  const lines = own.flatMap((metric) => ['', ...metric.trim().split('\n')])
-  const series = lines.map((line) =>
-    line.startsWith('#')
-      ? line
-      : line.replace(/ \S+$/, '').replace(/version="[^"]*"/, 'version="…"'),
+  return own.map(metricText).join('\n')
+}
+
+function metricText(metric: string): string {
+  const [help = '', type = '', ...series] = metric.trim().split('\n')
+  const [, name = '', meaning = ''] = /^# HELP (\S+) (.*)$/.exec(help) ?? []
+  const [, kind = ''] = /^# TYPE \S+ (\S+)$/.exec(type) ?? []
+  const [, unit] = UNIT.exec(name) ?? []
+  const labels = new Set(
+    series.flatMap((line) => [...line.matchAll(/([a-z]+)="/g)].map(([, label]) => label)),
   )
-  return `${series.slice(1).join('\n')}\n`
+  // The bound of a bucket.
+  labels.delete('le')
+  const parts = [name, kind]
+  if (unit !== undefined) parts.push(`in ${unit}`)
+  if (labels.size > 0) parts.push(`by ${[...labels].join(', ')}`)
+  return `${parts.join(' ')}\n  ${meaning}\n`
 }
