@@ -1,23 +1,34 @@
 import { InvalidArgumentError } from 'commander'
 import { sql } from 'kysely'
 import { NotInDatabase } from '../operator-error.ts'
+import { bind, compile, type Parameter, parameter, type Statement } from '../postgres/statements.ts'
 import { isConnectionKey } from '../postgres/tokens.ts'
 import { findApp, type OperatorDatabase } from './database.ts'
 
+const appId = parameter<string>('appId', 'uuid')
+const externalId = parameter<string>('externalId', 'text')
+const connectionId = parameter<string>('id', 'bigint')
+
+const findStatement = compile(
+  'load: connection',
+  'Finds a connection of an app. An external id may look like the id of another one: the id comes first.',
+  sql`
+    select id from connection
+    where app_id = ${appId} and (external_id = ${externalId} or id = ${connectionId})
+    order by id is distinct from ${connectionId} limit 1`,
+)
+
 /** Finds a connection of an app by its id or external id. Without an app, returns the id itself, without a check. */
 export async function findConnectionId(
-  run: (text: string, values: unknown[]) => Promise<{ id: string }[]>,
-  appId: string | undefined,
+  run: (statement: Statement, values: Parameter[]) => Promise<{ id: string }[]>,
+  app: string | undefined,
   name: string,
 ): Promise<string | undefined> {
   const id = isConnectionKey(name) ? name : null
   // PostgreSQL refuses a text with NUL, which a line of UTF-16 or a damaged file has. No external id has one.
-  if (appId === undefined || name.includes('\0')) return id ?? undefined
-  // An external id may look like the id of another connection: the id comes first.
-  const text = `
-    select id from connection where app_id = $1 and (external_id = $2 or id = $3::bigint)
-    order by id is distinct from $3::bigint limit 1`
-  return (await run(text, [appId, name, id]))[0]?.id
+  if (app === undefined || name.includes('\0')) return id ?? undefined
+  const values = bind(findStatement, { appId: app, externalId: name, id })
+  return (await run(findStatement, values))[0]?.id
 }
 
 /** Columns of a connection, without secrets. */
@@ -38,7 +49,8 @@ export async function findConnection(
       'The id of a connection is a number: `connection list --app NAME` shows it. An external id needs --app.',
     )
   const app = appName === undefined ? undefined : await findApp(db, appName)
-  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
+  const query = async ({ text }: Statement, values: Parameter[]) =>
+    (await pool.query(text, values)).rows
   const id = await findConnectionId(query, app?.id, name)
   const { rows } = await sql<{ app: string; id: string; label: string | null }>`
     select app.name as app, ${DESCRIPTION} from connection join app on app.id = app_id

@@ -114,7 +114,7 @@ export function compile(
 }
 
 /** Identifies the text of a statement. */
-export const digestOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 12)
+const digestOf = (text: string) => hash('sha256', text, 'base64url').slice(0, 12)
 
 /**
  * Settings of a role or a database that would make the statements fail or wait: without `public`, the tables are not

@@ -204,7 +204,7 @@ for (const end of ['SIGINT', 'SIGKILL', 'a crash of its session'] as const) {
     const flags = ['import', 'portfolio-transactions', '--connection', id, file, '--replace']
     const { child, stderr, closed } = startOperator(flags, { env: { DATABASE_URL: url } })
     const removing = `from pg_stat_activity where datname = current_database()
-      and query like 'delete from portfolio_transaction%'`
+      and query like '-- Deletes the rows of the range that the input lacks.%'`
     await until('the removal waits', async () => {
       return (await pool.query(`select ${removing} and state = 'active'`)).rowCount === 1
     })

@@ -65,9 +65,10 @@ for (const { list } of lists) {
   })
 }
 
-t.test('docs/reference/statements.sql: each statement that the source compiles', async (t) => {
+t.test('docs/reference/statements.sql: each statement that the service compiles', async (t) => {
   const titles = all.map(({ title }) => title)
-  for (const file of globSync('src/**/*.ts')) {
+  // The operator's statements write, and run as another role.
+  for (const file of globSync('src/**/*.ts', { exclude: ['src/operator/**'] })) {
     const code = await readFile(file, 'utf8')
     for (const [, title = ''] of code.matchAll(/\bcompile\(\s*'(.+?)'/g))
       t.ok(titles.includes(title), title)

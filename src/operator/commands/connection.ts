@@ -3,6 +3,7 @@ import { text } from 'node:stream/consumers'
 import { InvalidArgumentError } from 'commander'
 import { type Kysely, sql } from 'kysely'
 import { NotInDatabase, OperatorError } from '../../operator-error.ts'
+import type { Parameter, Statement } from '../../postgres/statements.ts'
 import type { Tables } from '../../postgres/tables.ts'
 import { connectionKey, isConnectionKey, tokenHash } from '../../postgres/tokens.ts'
 import { type Context, READER_ENDED, shortText } from '../command.ts'
@@ -245,7 +246,8 @@ async function* findIds(
   app: App | undefined,
   given: GivenIds,
 ): AsyncGenerator<string> {
-  const query = async (text: string, values: unknown[]) => (await pool.query(text, values)).rows
+  const query = async ({ text }: Statement, values: Parameter[]) =>
+    (await pool.query(text, values)).rows
   for await (const block of untilAbort(readLines(input), signal))
     for (const line of block) {
       const name = line.text.trim()

@@ -1,21 +1,22 @@
 import { pipeline } from 'node:stream/promises'
+import { sql } from 'kysely'
 import type pg from 'pg'
 import { from as copyFrom } from 'pg-copy-streams'
 import { OperatorError } from '../../operator-error.ts'
+import { bind } from '../../postgres/statements.ts'
 import { withoutTimeouts } from '../database.ts'
 import { ImportRejected, SHOWN_PROBLEMS } from '../errors.ts'
 import { type CsvRow, readCsv } from './csv.ts'
 import { adviceOnForm, parseJson } from './json.ts'
 import {
-  beginLoad,
   MergeRejected,
   mayRepeat,
   merge,
-  mergeSql,
   type Query,
   type Replacement,
   runInOrder,
 } from './merge.ts'
+import { beginLoad, mergeStatements } from './merge-statements.ts'
 import { Problems } from './problems.ts'
 import { type Row, type RowParser, rowParser } from './row-parser.ts'
 import { type ListName, type RowType, rowTypes } from './row-types.ts'
@@ -68,11 +69,11 @@ function throwInDoubt(error: pg.DatabaseError) {
 async function importInTransaction(client: pg.ClientBase, options: ImportOptions) {
   const { connectionId, replace, progress = { step: 'Reading', rows: 0 }, signal } = options
   const type = rowTypes[options.type]
-  const columns = type.columns.map(({ name }) => name)
+  const columns = type.columns.map(({ name }) => name).join(', ')
   const parser = rowParser(type, new Problems(), replace)
   const starts: Start[] = []
   // The columns have the domains of the table, so PostgreSQL validates every value again.
-  await client.query(`${beginLoad(replace)};
+  await client.query(`${beginLoad(replace !== undefined)};
     ${withoutTimeouts('transaction')};
     create temporary table import_row on commit drop
     as select ${columns}, 0::bigint as line from ${type.table} with no data`)
@@ -83,14 +84,15 @@ async function importInTransaction(client: pg.ClientBase, options: ImportOptions
   progress.step = 'Comparing'
   await requireValid(client, type, parser.problems, starts)
   const run = runInOrder(client)
-  const query: Query = (text, values = []) => run({ text, values: [connectionId, ...values] })
-  const sql = mergeSql(type, 'import_row i', 'file')
+  const query: Query = (statement, values) =>
+    run({ text: statement.text, values: bind(statement, { connectionId, ...values }) })
+  const statements = mergeStatements(type, sql`import_row i`, 'file')
   // The input can be read only once, so a deadlock repeats the statements after it.
   await client.query('savepoint staged')
   for (let attempt = 1; ; attempt += 1)
     try {
       const { hasOddHour } = parser
-      const list = { type, count: progress.rows, sql, values: [], hasOddHour }
+      const list = { type, count: progress.rows, statements, values: {}, hasOddHour }
       const merged = await merge(query, [list], options)
       progress.step = 'Writing'
       await merged?.written
@@ -207,5 +209,7 @@ export function copyWriter({ columns }: RowType): (row: Row, line: number) => st
 }
 
 /** COPY of the rows of copyWriter(). */
-export const copySql = (table: string, { columns }: RowType): string =>
-  `copy ${table} (${columns.map(({ name }) => name)}, line) from stdin (format csv, delimiter '\t')`
+export function copySql(table: string, { columns }: RowType): string {
+  const names = columns.map(({ name }) => name).join(', ')
+  return `copy ${table} (${names}, line) from stdin (format csv, delimiter '\t')`
+}

@@ -1,6 +1,8 @@
+import { sql } from 'kysely'
 import { isDay } from '../../schemas/formats.ts'
 import { adviceOnForm, isObject, parseJson } from './json.ts'
-import { type ListRows, mergeSql, type Replacement } from './merge.ts'
+import type { ListRows, Replacement } from './merge.ts'
+import { mergeStatements, parameters } from './merge-statements.ts'
 import { Problems } from './problems.ts'
 import { type Row, type RowParser, reportUnknown, rowParser } from './row-parser.ts'
 import { rowTypes } from './row-types.ts'
@@ -17,13 +19,13 @@ export interface Refresh {
 
 const lists = Object.values(rowTypes).map((type) => {
   const columns = type.columns.map(
-    ({ name, sqlType }, index) => `(r ->> ${index})::${sqlType} as ${name}`,
+    ({ name, sqlType }, index) =>
+      sql`(r ->> ${sql.lit(index)})::${sql.raw(sqlType)} as ${sql.ref(name)}`,
   )
-  // One parameter: a JSON array with an array of the columns for each row.
-  const rows = `(
-    select line, ${columns.join(', ')}
-    from jsonb_array_elements($2::jsonb) with ordinality rows (r, line)) i`
-  return { type, sql: mergeSql(type, rows, 'json') }
+  const rows = sql`(
+    select line, ${sql.join(columns)}
+    from jsonb_array_elements(${parameters.rows}) with ordinality rows (r, line)) i`
+  return { type, statements: mergeStatements(type, rows, 'json') }
 })
 const MEMBERS = new Set(['connection', ...lists.map(({ type }) => type.list), 'replace'])
 
@@ -59,13 +61,13 @@ export function parseRefresh(input: Line): Refresh {
   }
   reportUnknown(line, MEMBERS, problems)
   if (replace !== null) refresh.replace = parseReplace(replace, problems)
-  for (const { type, sql } of lists) {
+  for (const { type, statements } of lists) {
     const rows = line[type.list]
     if (Array.isArray(rows)) {
       const parser = rowParser(type, problems, refresh.replace)
-      const values = [JSON.stringify(parseRows(rows, parser))]
+      const values = { rows: JSON.stringify(parseRows(rows, parser)) }
       const { hasOddHour } = parser
-      refresh.lists.push({ type, sql, count: rows.length, values, hasOddHour })
+      refresh.lists.push({ type, statements, count: rows.length, values, hasOddHour })
     } else if (rows !== undefined)
       problems.add(`an array is expected, not ${describe(rows)}`, type.list)
   }

@@ -3,19 +3,12 @@ import fastq from 'fastq'
 import pg from 'pg'
 import { OperatorError } from '../../operator-error.ts'
 import { hasState, SqlState } from '../../postgres/failures.ts'
-import { digestOf } from '../../postgres/statements.ts'
+import { bind, type Parameter, type Statement } from '../../postgres/statements.ts'
 import { findConnectionId } from '../connections.ts'
 import { isCitus, type OperatorDatabase, withoutTimeouts } from '../database.ts'
 import { explainDatabaseError } from '../errors.ts'
-import {
-  beginLoad,
-  MergeRejected,
-  mayRepeat,
-  merge,
-  type Query,
-  runInOrder,
-  settled,
-} from './merge.ts'
+import { MergeRejected, mayRepeat, merge, type Query, runInOrder, settled } from './merge.ts'
+import { beginLoad } from './merge-statements.ts'
 import { parseRefresh, type Refresh } from './refresh-parser.ts'
 import { readLines, type Source, untilAbort } from './source.ts'
 
@@ -156,14 +149,17 @@ async function write(
   { appId, plans, pooler, prepares }: Settings,
 ) {
   const inOrder = runInOrder(client)
-  const run = <Result extends object>(text: string, values: unknown[]) =>
-    inOrder<Result>({ ...(prepares && { name: nameOf(text) }), text, values })
+  const run = <Result extends object>({ name, text }: Statement, values: Parameter[]) =>
+    inOrder<Result>({ ...(prepares && { name }), text, values })
   const load = async () => {
     const id = await findConnectionId(run, appId, connection)
-    const query: Query = (text, values = []) => run(text, [id, ...values])
-    return id === undefined ? undefined : await merge(query, lists, { replace })
+    if (id === undefined) return undefined
+    const query: Query = (statement, values) =>
+      run(statement, bind(statement, { connectionId: id, ...values }))
+    return await merge(query, lists, { replace })
   }
-  const begin = beginLoad(replace) + (pooler ? `; ${withoutTimeouts('transaction')}` : '')
+  const begin =
+    beginLoad(replace !== undefined) + (pooler ? `; ${withoutTimeouts('transaction')}` : '')
   const [, merged] = await settled([
     inOrder({ text: `${begin}; set local plan_cache_mode = ${plans}` }),
     load(),
@@ -175,15 +171,6 @@ async function write(
   const [dataVersion] = await settled([merged.written, inOrder({ text: 'commit' })])
   const counts = lists.map(({ type }, index) => [type.list, merged.counts[index]])
   return { dataVersion, ...Object.fromEntries(counts) }
-}
-
-const names = new Map<string, string>()
-
-/** Returns the name of a prepared statement. A pooler may share the session with other releases. */
-function nameOf(text: string): string {
-  const name = names.get(text) ?? `refresh ${digestOf(text)}`
-  names.set(text, name)
-  return name
 }
 
 /** States after which the database may soon respond again, and states of a rejected login. */
