@@ -28,7 +28,7 @@ import type { RouteOptions } from './routes/list.ts'
 import { lists } from './routes/lists.ts'
 import { components } from './schemas/lists.ts'
 import { problem, routeNotFoundDetail } from './schemas/problem.ts'
-import type { SecretReader } from './secrets.ts'
+import type { SecretFiles } from './secrets.ts'
 
 /** Path of all lists. */
 const API_PATH = '/api/v1/queries'
@@ -38,7 +38,7 @@ export interface AppOptions {
   db: Database
   limits: Limits
   droppedLogLines: () => number
-  secrets: Pick<SecretReader, 'newest' | 'failed'>
+  secrets: Pick<SecretFiles, 'newest' | 'failed'>
   logger: LoggerOptions
 }
 

@@ -4,7 +4,7 @@ import { readSecretFiles } from './env-file.ts'
 /** Settings with passwords, which may change without a restart. */
 export type Secrets = Pick<Config, 'DATABASE_URL' | 'DATABASE_REPLICA_URL' | 'REDIS_URL'>
 
-export interface SecretReader {
+export interface SecretFiles {
   /** Reads the files of secrets again. The last values stay in use if the new ones cannot be read. */
   newest(): Secrets
   /** Reads the files of secrets, and has them used. @throws an error if they cannot be read or used */
@@ -14,7 +14,7 @@ export interface SecretReader {
 }
 
 /** Reads secrets from the environment and its files. @param initial values that were read at the start */
-export function openSecrets(environment: NodeJS.ProcessEnv, initial: Secrets): SecretReader {
+export function openSecrets(environment: NodeJS.ProcessEnv, initial: Secrets): SecretFiles {
   let last = initial
   let isUnreadable = false
   /** Result of the last SIGHUP: a connection that reads the files later does not try them. */

@@ -9,7 +9,7 @@ import { OperatorError } from './operator-error.ts'
 import { Database, type DatabaseOptions } from './postgres/database.ts'
 import { hasState, SqlState } from './postgres/failures.ts'
 import { readServer } from './postgres/readiness.ts'
-import { openSecrets, type SecretReader } from './secrets.ts'
+import { openSecrets, type SecretFiles } from './secrets.ts'
 import { closeOnSignal } from './shutdown.ts'
 
 /** Starts the service. Without DATABASE_URL, also starts an embedded database. @throws OperatorError, system error */
@@ -68,7 +68,7 @@ export async function start(): Promise<void> {
 }
 
 /** Has new connections use the files of secrets. If they would fail, the open ones stay. */
-async function renewSecrets(app: FastifyInstance, secrets: SecretReader, db: Database) {
+async function renewSecrets(app: FastifyInstance, secrets: SecretFiles, db: Database) {
   try {
     await secrets.renew(() => db.renew())
     app.log.info('SIGHUP: new connections use the files of secrets; other settings need a restart')

@@ -43,13 +43,13 @@ const apps = new Map<string, Tenant>()
 const lists = {
   'portfolios/transactions': {
     list: PortfolioTransactions,
-    reader: pagedList(PortfolioTransactions),
+    queries: pagedList(PortfolioTransactions),
     writer: rowWriters(PortfolioTransactions).json,
     write: pageBody,
   },
   'assets-transfer': {
     list: TransferOrders,
-    reader: completedOrders(TransferOrders),
+    queries: completedOrders(TransferOrders),
     writer: rowWriters(TransferOrders).json,
     write: arrayBody,
   },
@@ -60,7 +60,7 @@ const lists = {
  * no limits, no quota, no metrics and no check of a parameter. What the service costs above this, its layers cost.
  */
 export async function respond(asked: FloorRequest): Promise<FloorResponse> {
-  const { list, reader, writer, write } = lists[asked.list]
+  const { list, queries, writer, write } = lists[asked.list]
   const tenant = appOf(asked.authorization ?? '')
   const memory = new MemoryAccount(limits.memory, { tenant })
   const request = listRequest(asked, tenant, memory)
@@ -72,8 +72,8 @@ export async function respond(asked: FloorRequest): Promise<FloorResponse> {
       if (tagOf(known.lookup.version) === asked.ifNoneMatch)
         return { ...empty, status: 304, headers: { etag: asked.ifNoneMatch } }
     }
-    const found = await reader.read(db, request, known)
-    const writing = { memory, turns: limits.writingTurns, tenant }
+    const found = await queries.read(db, request, known)
+    const writing = { memory, scheduler: limits.writeScheduler, tenant }
     const body = await wholeBody(await write(found, request, writer, writing))
     const headers = {
       'content-type': 'application/json; charset=utf-8',

@@ -69,8 +69,8 @@ const isText = ({ type }: TSchema): boolean => [type].flat().includes('string')
 
 const writeTransaction = writerOf(PortfolioTransactions)
 const writeOrder = writerOf(TransferOrders)
-const { first, later } = pagedList(PortfolioTransactions).queries
-const { all } = completedOrders(TransferOrders).queries
+const { first, later } = pagedList(PortfolioTransactions).statements
+const { all } = completedOrders(TransferOrders).statements
 
 function join(rows: Row[], write: WriteRow, at: number): string {
   let text = ''

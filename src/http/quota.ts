@@ -7,7 +7,7 @@ import type { Config } from '../config.ts'
 import { errorMessage } from '../error-message.ts'
 import { withDeadline } from '../limits/deadline.ts'
 import { problem } from '../schemas/problem.ts'
-import type { SecretReader } from '../secrets.ts'
+import type { SecretFiles } from '../secrets.ts'
 
 const WINDOW_MS = 60_000
 const KEYS = 'investment-data-query-service:quota:'
@@ -31,7 +31,7 @@ interface SharedCounts {
 /** Connects to the Redis that counts for all instances. While it is down, commands fail at once: none is queued. */
 async function connectRedis(
   url: string,
-  secrets: Pick<SecretReader, 'newest'>,
+  secrets: Pick<SecretFiles, 'newest'>,
 ): Promise<SharedCounts> {
   // Only a service with Redis loads its client: 84 ms of processor time and 7 MB.
   const { Redis } = await import('ioredis')
@@ -87,7 +87,7 @@ class Windows {
   }
 }
 
-/** Limit on the requests of each app per minute (contract 19). All tokens of an app share it. */
+/** Limit on the requests of each app per minute. All tokens of an app share it. */
 export interface Quota {
   /** Counts a request of its app, and sets the headers of its quota. @throws ProblemError 429 if none is left */
   charge(reply: FastifyReply): Promise<void>
@@ -97,7 +97,7 @@ export interface Quota {
 export async function openQuota(
   app: FastifyInstance,
   config: Config,
-  secrets: Pick<SecretReader, 'newest'>,
+  secrets: Pick<SecretFiles, 'newest'>,
 ): Promise<Quota> {
   const { RATE_LIMIT_PER_MINUTE: perMinute, REDIS_URL: url } = config
   const shared = url === undefined ? undefined : await connectRedis(url, secrets)

@@ -5,8 +5,8 @@ import { Admission } from '../limits/admission.ts'
 import type { Bag } from '../limits/bag.ts'
 import type { Limits } from '../limits/limits.ts'
 import { MemoryAccount } from '../limits/memory-account.ts'
-import type { WritingTurns } from '../limits/writing-turns.ts'
-import { type EndedRead, Reader } from '../postgres/reader.ts'
+import type { WriteScheduler } from '../limits/write-scheduler.ts'
+import { type ReadEvent, Reader } from '../postgres/reader.ts'
 import { FactRecorder } from '../request-facts.ts'
 
 export interface RequestEnd {
@@ -36,11 +36,11 @@ declare module 'fastify' {
     /** Makes the parts of a request. Fastify's hooks do it, unless none of them runs. */
     beginRequest(request: FastifyRequest, reply: FastifyReply): void
     /** Order in which large responses write their chunks. */
-    writingTurns: WritingTurns
+    writeScheduler: WriteScheduler
     /** Adds a listener to the end of each request: complete, failed or aborted. */
     onRequestEnd(listener: (end: RequestEnd) => void): void
     /** Adds a listener to the end of each read of a request. */
-    onReadEnd(listener: (read: EndedRead) => void): void
+    onReadEnd(listener: (read: ReadEvent) => void): void
   }
   interface FastifyRequest {
     /** Facts for log, metrics and traces. */
@@ -57,13 +57,13 @@ declare module 'fastify' {
 /** Makes the parts of each request that outlive its handler, and reports its end. Fastify's onResponse does not run after a disconnect. */
 export const requestContext = fp(async (app: FastifyInstance, { limits }: { limits: Limits }) => {
   const endListeners: ((end: RequestEnd) => void)[] = []
-  const readListeners: ((read: EndedRead) => void)[] = []
-  const onReadEnd = (read: EndedRead) => {
+  const readListeners: ((read: ReadEvent) => void)[] = []
+  const onReadEnd = (read: ReadEvent) => {
     for (const listener of readListeners) listener(read)
   }
   app.decorate('onRequestEnd', (listener: (end: RequestEnd) => void) => endListeners.push(listener))
-  app.decorate('onReadEnd', (listener: (read: EndedRead) => void) => readListeners.push(listener))
-  app.decorate('writingTurns', limits.writingTurns)
+  app.decorate('onReadEnd', (listener: (read: ReadEvent) => void) => readListeners.push(listener))
+  app.decorate('writeScheduler', limits.writeScheduler)
   app.decorateRequest('recorder')
   app.decorateRequest('admission')
   app.decorateRequest('memory')
@@ -128,7 +128,7 @@ export function setSecurityHeaders(reply: FastifyReply): void {
     if (!reply.hasHeader(name)) reply.header(name, value)
 }
 
-/** Sends the request id, and the trace id of the client (contract 22). */
+/** Sends the request id, and the trace id of the client. */
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {
   reply.header('x-request-id', request.id)
   const trace = request.headers['x-client-trace-id']

@@ -1,6 +1,6 @@
 import type { MemoryAccount } from '../limits/memory-account.ts'
 import type { Tenant } from '../limits/tenants.ts'
-import type { WritingTurns } from '../limits/writing-turns.ts'
+import type { WriteScheduler } from '../limits/write-scheduler.ts'
 import type { RawRows } from '../postgres/wire/query.ts'
 import type { RowWriter } from './row-writer.ts'
 
@@ -20,7 +20,7 @@ const AT_ONCE = 1_048_576
 /** What the writer of a body shares with those of other responses. */
 export interface Writing {
   memory: MemoryAccount
-  turns: WritingTurns
+  scheduler: WriteScheduler
   /** Tenant of the response: those of one tenant write one after the other. */
   tenant: Tenant
 }
@@ -33,10 +33,10 @@ export function bodyOf(
   writing: Writing,
 ): Body | Promise<Body> {
   if (rows.byteLength > AT_ONCE) return chunksOf([rows], writer, frame, writing)
-  const { memory, turns, tenant } = writing
-  const turn = turns.nextSmall(tenant, rows.byteLength)
-  if (turn === undefined) return wholeOf(rows, writer, frame, memory)
-  return turn.then(() => wholeOf(rows, writer, frame, memory))
+  const { memory, scheduler, tenant } = writing
+  const waiting = scheduler.nextSmall(tenant, rows.byteLength)
+  if (waiting === undefined) return wholeOf(rows, writer, frame, memory)
+  return waiting.then(() => wholeOf(rows, writer, frame, memory))
 }
 
 function wholeOf(rows: RawRows, writer: RowWriter, frame: Frame, memory: MemoryAccount): Buffer {
@@ -55,7 +55,7 @@ export function chunksOf(
   reads: Iterable<RawRows> | AsyncIterable<RawRows>,
   writer: RowWriter,
   { opening, closing }: Frame,
-  { memory, turns, tenant }: Writing,
+  { memory, scheduler, tenant }: Writing,
 ): Exclude<Body, Buffer> {
   return async function* (isSent) {
     // New memory for each chunk would cost others 0.1 s: the kernel clears it (docs/decisions/experiments.md).
@@ -66,7 +66,7 @@ export function chunksOf(
       const chunks = writeChunks(rows, writer, frame, allocate)
       for (;;) {
         // Node.js writes the last chunk to the socket after this iteration of the event loop.
-        await turns.next(tenant)
+        await scheduler.next(tenant)
         if (memory.isClosed) return
         const { value, done } = chunks.next()
         if (done) break

@@ -21,8 +21,8 @@ export class FairQueue<Item extends QueuedItem> {
   #length = 0
   readonly #lines = new Map<Tenant, Line<Item>>()
   readonly #used = new WeakMap<Tenant, number>()
-  /** Use of the tenant that was served last, before this item. */
-  #usedAtTurn = 0
+  /** Virtual time: use of the tenant that was served last, before this item. */
+  #virtualTime = 0
 
   get length(): number {
     return this.#length
@@ -32,7 +32,7 @@ export class FairQueue<Item extends QueuedItem> {
     const { tenant, isContinued } = item
     let line = this.#lines.get(tenant)
     if (line === undefined) {
-      const used = Math.max(this.#used.get(tenant) ?? 0, this.#usedAtTurn)
+      const used = Math.max(this.#used.get(tenant) ?? 0, this.#virtualTime)
       line = { items: [], used }
       this.#lines.set(tenant, line)
     }
@@ -62,7 +62,7 @@ export class FairQueue<Item extends QueuedItem> {
     if (next === undefined) return undefined
     const item = next.items.shift() as Item
     const { tenant } = item
-    this.#usedAtTurn = Math.max(this.#usedAtTurn, next.used)
+    this.#virtualTime = Math.max(this.#virtualTime, next.used)
     next.used += 1
     this.#used.set(tenant, next.used)
     if (next.items.length === 0) this.#lines.delete(tenant)
@@ -72,8 +72,8 @@ export class FairQueue<Item extends QueuedItem> {
 
   /** Counts what a tenant uses without an item, because no other one waits. */
   pass(tenant: Tenant, use: number): void {
-    this.#usedAtTurn = Math.max(this.#used.get(tenant) ?? 0, this.#usedAtTurn)
-    this.#used.set(tenant, this.#usedAtTurn + use)
+    this.#virtualTime = Math.max(this.#used.get(tenant) ?? 0, this.#virtualTime)
+    this.#used.set(tenant, this.#virtualTime + use)
   }
 
   /** Counts what an item has used beyond 1. */

@@ -4,7 +4,7 @@ import { Rejections } from './rejections.ts'
 import { RequestLimit } from './request-limit.ts'
 import { ResponseMemory } from './response-memory.ts'
 import { Tenants } from './tenants.ts'
-import { WritingTurns } from './writing-turns.ts'
+import { WriteScheduler } from './write-scheduler.ts'
 
 /** Resources that the requests of an instance share. */
 export class Limits {
@@ -14,7 +14,7 @@ export class Limits {
   readonly pageSizes = new PageSizes()
   readonly logSamples = new LogSamples()
   readonly tenants = new Tenants()
-  readonly writingTurns = new WritingTurns()
+  readonly writeScheduler = new WriteScheduler()
 
   constructor(maxRequests: number, responseBytes: number) {
     this.requests = new RequestLimit(maxRequests)

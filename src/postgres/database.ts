@@ -19,7 +19,7 @@ export class Database {
   readonly allowsStandby: boolean
   readonly #size: number
   readonly #primary: Server
-  /** The next one in turn is first. */
+  /** The next one is first. */
   readonly #replicas: Replica[]
 
   /** The servers connect when they are first read. */
@@ -48,7 +48,7 @@ export class Database {
     return this.#primary.probe(statement, values)
   }
 
-  /** Returns usable replicas in turn. Skips one with many more waiting reads than the primary: it is overloaded. */
+  /** Returns the usable replicas one after the other (round robin). Skips one with many more waiting reads than the primary: it is overloaded. */
   replica(): Replica | undefined {
     const replicas = this.#replicas
     if (replicas.length === 0) return undefined

@@ -11,10 +11,10 @@ import {
 } from './failures.ts'
 import { LockBreaker } from './lock-breaker.ts'
 import { Read } from './read.ts'
+import { ReadQueue } from './read-queue.ts'
 import type { Reader } from './reader.ts'
 import { Session } from './session.ts'
 import { type Parameter, type Statement, unnamed } from './statements.ts'
-import { Turns } from './turns.ts'
 import type { WireClient } from './wire/client.ts'
 import type { RawRows } from './wire/query.ts'
 
@@ -43,16 +43,16 @@ const CHECK_MS = 100
 /** Time after a refused connection before the next attempt, while other sessions are open, in ms. */
 const REOPEN_MS = 1_000
 
-/** Sessions of one server for one class of reads. Turns say which read is next, and the breaker which may not run. */
+/** Sessions of one server for one class of reads. The queue says which read is next, and the breaker which may not run. */
 export class Pool {
   readonly #options: PoolOptions
   readonly #connect: () => Promise<WireClient>
   readonly #depth: number
   readonly #timer: NodeJS.Timeout
   readonly #sessions = new Set<Session>()
-  readonly #turns: Turns
+  readonly #queue: ReadQueue
   readonly #breaker: LockBreaker
-  /** Reads that wait for no turn: probes, and those that are repeated or try a locked table. */
+  /** Reads that go before the queue: probes, and those that are repeated or try a locked table. */
   readonly #urgent: Read[] = []
   #respondedAt = Number.NEGATIVE_INFINITY
   #opening = 0
@@ -68,7 +68,7 @@ export class Pool {
     this.#connect = connect
     // PgBouncer 1.18 mixes up the messages of pipelined reads.
     this.#depth = isLarge || pooler ? 1 : DEPTH
-    this.#turns = new Turns({
+    this.#queue = new ReadQueue({
       sessions: size,
       readsPerSession: Math.min(this.#depth, READS_PER_SESSION),
       countsTime: isLarge,
@@ -89,12 +89,12 @@ export class Pool {
     return {
       connections: this.#sessions.size,
       inUse: used.length,
-      waiting: this.#turns.waiting,
+      waiting: this.#queue.waiting,
     }
   }
 
   /**
-   * Runs a SELECT of a request in its turn. All its reads share a deadline.
+   * Runs a SELECT of a request, in the order of the queue. All its reads share a deadline.
    * @throws Unavailable if no response arrives in time
    */
   read(statement: Statement, values: Parameter[], reader: Reader): Promise<RawRows> {
@@ -104,7 +104,7 @@ export class Pool {
     if (refusal) {
       read.end(refusal)
     } else {
-      this.#turns.add(read)
+      this.#queue.add(read)
       this.#schedule()
     }
     return read.promise
@@ -151,7 +151,7 @@ export class Pool {
   }
 
   #schedule(): void {
-    if (this.#isScheduled || this.#turns.waiting + this.#urgent.length === 0) return
+    if (this.#isScheduled || this.#queue.waiting + this.#urgent.length === 0) return
     this.#isScheduled = true
     setImmediate(this.#dispatch)
   }
@@ -160,14 +160,14 @@ export class Pool {
   readonly #dispatch = (): void => {
     this.#isScheduled = false
     for (;;) {
-      const waiting = this.#turns.waiting + this.#urgent.length
+      const waiting = this.#queue.waiting + this.#urgent.length
       if (waiting === 0) return
       const session = this.#leastBusy()
       if (session === undefined || session.size > 0) {
         // Sessions that are opening serve the reads that wait.
         if (this.#opening * this.#depth >= waiting) return
-        const hasTurn = performance.now() >= this.#reopenAt || this.#needsSession()
-        if (this.#sessions.size + this.#opening < this.#options.size && hasTurn) {
+        const mayOpen = performance.now() >= this.#reopenAt || this.#needsSession()
+        if (this.#sessions.size + this.#opening < this.#options.size && mayOpen) {
           void this.#open()
           continue
         }
@@ -195,7 +195,7 @@ export class Pool {
       if (urgent.isExclusive && session.size > 0) return undefined
       return this.#urgent.shift()
     }
-    for (let read = this.#turns.take(); read !== undefined; read = this.#turns.take()) {
+    for (let read = this.#queue.take(); read !== undefined; read = this.#queue.take()) {
       const refusal = this.#refusal(read)
       if (refusal) {
         read.end(refusal)
@@ -244,7 +244,7 @@ export class Pool {
       this.#opening -= 1
       // Open sessions serve the reads that wait. Without one, the reads fail.
       if (this.#needsSession())
-        for (const read of [...this.#urgent.splice(0), ...this.#turns.takeIf(() => true)])
+        for (const read of [...this.#urgent.splice(0), ...this.#queue.takeIf(() => true)])
           this.#fail(read, notConnected(error), isReset(error))
     }
     this.#dispatch()
@@ -252,9 +252,9 @@ export class Pool {
 
   #start(session: Session, read: Read, statement: Statement): void {
     const sent = this.#prepares ? statement : unnamed(statement)
-    this.#turns.started(read)
+    this.#queue.started(read)
     session.start(read, sent, (_read, ms, error, rows) => {
-      this.#turns.ended(read, ms)
+      this.#queue.ended(read, ms)
       if (!error || !isBroken(error)) this.#respondedAt = performance.now()
       if (!read.statement.singleRow)
         read.reader?.measure(performance.now() - read.sentAt, error ? undefined : rows)
@@ -294,7 +294,7 @@ export class Pool {
     this.#retire(session)
     const ms = performance.now() - session.progressAt
     for (const read of reads) {
-      this.#turns.ended(read, read === reads[0] ? ms : 0)
+      this.#queue.ended(read, read === reads[0] ? ms : 0)
       this.#fail(read, error, read !== late)
     }
   }
@@ -316,7 +316,7 @@ export class Pool {
 
   readonly #check = (): void => {
     for (const session of this.#sessions) if (session.size > 0) this.#checkSession(session)
-    const late = this.#turns.takeIf((read) => this.#lateness(read) !== undefined)
+    const late = this.#queue.takeIf((read) => this.#lateness(read) !== undefined)
     for (const read of late) read.end(this.#lateness(read))
     for (const read of this.#urgent.splice(0)) {
       const isOver = read.isUnwanted || read.dueAt <= performance.now()

@@ -6,7 +6,7 @@ import { DEFAULT_LIMIT } from '../schemas/list.ts'
 import type { RawRows } from './wire/query.ts'
 
 /** A read that has ended. Metrics and traces record it. */
-export interface EndedRead {
+export interface ReadEvent {
   facts: RequestFacts
   statement: string
   /** Including the wait for a connection. */
@@ -21,7 +21,7 @@ export interface ReaderOptions {
   memory: MemoryAccount
   sizes: PageSizes
   recorder: FactRecorder
-  onReadEnd: (read: EndedRead) => void
+  onReadEnd: (read: ReadEvent) => void
 }
 
 /** Requests for more bytes are large, and those for more rows than the default `limit`. */

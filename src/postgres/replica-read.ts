@@ -6,7 +6,7 @@ import type { RawRows } from './wire/query.ts'
 /** What a read needs of the replica in use. */
 export type UsedReplica = Pick<Replica, 'name' | 'read' | 'compared'>
 
-interface Read<Found> {
+interface ReplicaRead<Found> {
   statement: Statement
   values: Parameter[]
   reader: Reader
@@ -22,7 +22,7 @@ interface Read<Found> {
  */
 export async function readReplica<Found>(
   db: { replica(): UsedReplica | undefined },
-  read: Read<Found>,
+  read: ReplicaRead<Found>,
 ): Promise<{ found: Found; rows: RawRows } | undefined> {
   const { statement, values, reader } = read
   const replica = db.replica()

@@ -8,7 +8,7 @@ import { RawQuery, RawRows } from './wire/query.ts'
 const STALLED_MS = 250
 
 /** Called once for each read: with an error, or with all its rows. `ms` is the time for which PostgreSQL worked on it. */
-export type ReadEnded = (read: Read, ms: number, error: Error | undefined, rows: RawRows) => void
+export type OnReadEnd = (read: Read, ms: number, error: Error | undefined, rows: RawRows) => void
 
 /** A connection and the reads in flight on it. PostgreSQL runs them one after the other. */
 export class Session {
@@ -59,7 +59,7 @@ export class Session {
   }
 
   /** Sends a read. */
-  start(read: Read, statement: Statement, ended: ReadEnded): void {
+  start(read: Read, statement: Statement, ended: OnReadEnd): void {
     read.sentAt = performance.now()
     if (this.size === 0) this.#progressAt = read.sentAt
     this.#reads.push(read)

@@ -11,7 +11,7 @@ import { p } from './parameters.ts'
 import {
   type Found,
   type FoundList,
-  type ListReader,
+  type ListQueries,
   type ListRequest,
   type Rows,
   readPrimary,
@@ -20,10 +20,10 @@ import {
 import { lookupQuery, type Order, ofLookup, type PagedList, responseQuery } from './response.ts'
 
 /** Reads pages of a list, its changes and its exports. A page has rows, total and version of one snapshot. */
-export function pagedList(list: PagedList): ListReader {
+export function pagedList(list: PagedList): ListQueries {
   const queries = { ...pageQueries(list), changes: changesQuery(list) }
   return {
-    queries,
+    statements: queries,
     read: (db, request, known) => {
       const { since } = request
       if (since !== undefined)
@@ -65,7 +65,7 @@ function requireFilters({ title, parameters }: CompiledStatement): void {
 
 function compilePages(list: PagedList) {
   const { table } = list
-  // Newest first, by a total order (contract 8).
+  // Newest first. The id makes the order total: without it, a row could be on two pages, or on none.
   const order: Order = {
     effective_day: 'desc',
     operation_date_hour: 'desc nulls last',

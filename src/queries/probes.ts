@@ -4,7 +4,7 @@ import { connectionKey } from '../postgres/tokens.ts'
 import type { List } from '../schemas/list.ts'
 import type { AuthMethod } from './connection.ts'
 import { p, type Values } from './parameters.ts'
-import type { ListReader } from './read.ts'
+import type { ListQueries } from './read.ts'
 
 const NO_CONNECTION = Buffer.alloc(32)
 
@@ -19,18 +19,18 @@ const NOBODY: Values = {
 /** Nobody has rows, so the parameters of a page may be null. */
 const NO_PAGE = Object.fromEntries(Object.keys(p).map((name) => [name, null]))
 
-interface ReadList {
+interface ProbedList {
   list: List
-  reader: ListReader
+  queries: ListQueries
 }
 
 /** Returns what a health check runs of each list: all statements of its requests. @param methods in use */
 export function listProbes(
-  lists: readonly ReadList[],
+  lists: readonly ProbedList[],
   methods: readonly AuthMethod[],
 ): ListProbe[] {
-  return lists.map(({ list, reader }) => {
-    const reads = Object.values(reader.queries).flatMap((query) =>
+  return lists.map(({ list, queries }) => {
+    const reads = Object.values(queries.statements).flatMap((query) =>
       methods.map((method) => {
         const statement = query[method]
         return { statement, values: bind(statement, { ...NO_PAGE, ...NOBODY }) }

@@ -65,9 +65,9 @@ export interface FoundList extends Found {
   }
 }
 
-export interface ListReader {
+export interface ListQueries {
   /** All statements that its requests run, besides lookupStatements. */
-  queries: Record<string, Query>
+  statements: Record<string, Query>
   /**
    * @param known result of readLookup() for this request, if there was one
    * @throws Unavailable, or ProblemError 401, 404, 410

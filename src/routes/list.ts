@@ -17,7 +17,7 @@ import {
   authenticate,
   type ConnectionRequest,
   type Found,
-  type ListReader,
+  type ListQueries,
   type ListRequest,
   readLookup,
 } from '../queries/read.ts'
@@ -60,14 +60,14 @@ interface Endpoint {
 /** A list of the API: its rows in the database, what reads them, and its route. */
 export interface ListRoute {
   list: List
-  reader: ListReader
+  queries: ListQueries
   /** Path after /api/v1/queries. */
   url: string
   route: FastifyPluginAsyncTypebox<RouteOptions>
 }
 
 /** Makes the route of a list. Its handler is the list of its checks, in the order of their statuses. */
-export function list(list: List, listReader: ListReader, endpoint: Endpoint): ListRoute {
+export function list(list: List, queries: ListQueries, endpoint: Endpoint): ListRoute {
   const { name, table } = list
   const writers = rowWriters(list)
   const route: FastifyPluginAsyncTypebox<RouteOptions> = async (app, options) => {
@@ -132,21 +132,21 @@ export function list(list: List, listReader: ListReader, endpoint: Endpoint): Li
         isHead: request.method === 'HEAD',
       }
       // 401, 404 or 410
-      const found = await listReader.read(db, listRequest, newest)
+      const found = await queries.read(db, listRequest, newest)
       // 412 or 304
       if (isKnown(preconditions, found.lookup.version)) {
         found.rows.discard()
         return sendNotModified(reply, { ...found, format, representation })
       }
       // 200
-      const writing = { memory, turns: app.writingTurns, tenant: request.admission.tenant }
+      const writing = { memory, scheduler: app.writeScheduler, tenant: request.admission.tenant }
       const body = await endpoint.writeBody(found, listRequest, writers[format], writing)
       if (endpoint.headersOf)
         reply.headers(endpoint.headersOf({ name, format, request: listRequest, version, found }))
       return sendList(reply, { ...found, format, representation }, body)
     })
   }
-  return { list, reader: listReader, url: endpoint.url, route }
+  return { list, queries, url: endpoint.url, route }
 }
 
 function purposeOf({ since }: PageQuery, isExport: boolean): QueryPurpose {

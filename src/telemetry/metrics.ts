@@ -8,7 +8,7 @@ import type { Limits } from '../limits/limits.ts'
 import type { Database } from '../postgres/database.ts'
 import type { Check } from '../postgres/readiness.ts'
 import { ProblemError } from '../schemas/problem.ts'
-import type { SecretReader } from '../secrets.ts'
+import type { SecretFiles } from '../secrets.ts'
 import { databaseMetrics } from './database-metrics.ts'
 import { httpMetrics } from './http-metrics.ts'
 
@@ -25,7 +25,7 @@ export interface MetricSources {
   limits: Limits
   check: () => Promise<Check>
   droppedLogLines: () => number
-  secrets: Pick<SecretReader, 'failed'>
+  secrets: Pick<SecretFiles, 'failed'>
   healthChecks: FastifyPluginAsync
 }
 

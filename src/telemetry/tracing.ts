@@ -14,7 +14,7 @@ import fp from 'fastify-plugin'
 import type { Config } from '../config.ts'
 import type { RequestEnd } from '../http/request-context.ts'
 import { withDeadline } from '../limits/deadline.ts'
-import type { EndedRead } from '../postgres/reader.ts'
+import type { ReadEvent } from '../postgres/reader.ts'
 import { disableTraces, startTraces } from './open-telemetry.ts'
 
 /** Time for the export of the last spans on shutdown, in ms. */
@@ -87,7 +87,7 @@ function endSpan({ request, reply, aborted }: RequestEnd): void {
 }
 
 /** Creates a client span with the name of the statement and without its parameters. */
-function traceRead(tracer: Tracer, { facts, statement, durationMs, error }: EndedRead): void {
+function traceRead(tracer: Tracer, { facts, statement, durationMs, error }: ReadEvent): void {
   if (facts.span === undefined) return
   const name = `SELECT ${statement}`
   const attributes = {

@@ -145,7 +145,7 @@ t.test('ten checks of readiness: each statement of a list runs once', async (t) 
   }
   const ofLists = titles.filter((title) => title !== serverStatement.title)
   t.same(ofLists, [...new Set(ofLists)])
-  t.equal(ofLists.length, lists.flatMap(({ reader }) => Object.keys(reader.queries)).length)
+  t.equal(ofLists.length, lists.flatMap(({ queries }) => Object.keys(queries.statements)).length)
 })
 
 t.test('every table is locked: ready is 200', async (t) => {

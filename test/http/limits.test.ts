@@ -6,7 +6,7 @@ import { Limits } from '../../src/limits/limits.ts'
 import { Rejections } from '../../src/limits/rejections.ts'
 import { mayTake } from '../../src/limits/shares.ts'
 import { Tenant } from '../../src/limits/tenants.ts'
-import { WritingTurns } from '../../src/limits/writing-turns.ts'
+import { WriteScheduler } from '../../src/limits/write-scheduler.ts'
 import { accountOf, readerOf } from '../support/database.ts'
 
 /** Takes units for tenants in turn, until none gets more. @returns the units of each */
@@ -311,57 +311,64 @@ function namesOf(
   return names
 }
 
-t.test('WritingTurns: one chunk in a turn of the event loop, and tenants take turns', async (t) => {
-  const turns = new WritingTurns()
-  const [busy, other] = [new Tenant('busy'), new Tenant('other')]
-  const order: string[] = []
-  const add = (tenant: Tenant, name: string) => void turns.next(tenant).then(() => order.push(name))
-  for (const name of ['b1', 'b2', 'b3']) add(busy, name)
-  add(other, 'o1')
-  for (const expected of [['b1'], ['b1', 'o1'], ['b1', 'o1', 'b2'], ['b1', 'o1', 'b2', 'b3']]) {
-    await nextImmediate()
-    t.same(order, expected)
-  }
-})
+t.test(
+  'WriteScheduler: one chunk in a turn of the event loop, and tenants take turns',
+  async (t) => {
+    const scheduler = new WriteScheduler()
+    const [busy, other] = [new Tenant('busy'), new Tenant('other')]
+    const order: string[] = []
+    const add = (tenant: Tenant, name: string) =>
+      void scheduler.next(tenant).then(() => order.push(name))
+    for (const name of ['b1', 'b2', 'b3']) add(busy, name)
+    add(other, 'o1')
+    for (const expected of [['b1'], ['b1', 'o1'], ['b1', 'o1', 'b2'], ['b1', 'o1', 'b2', 'b3']]) {
+      await nextImmediate()
+      t.same(order, expected)
+    }
+  },
+)
 
-t.test('WritingTurns: a small response is written at once while none waits', async (t) => {
-  const turns = new WritingTurns()
+t.test('WriteScheduler: a small response is written at once while none waits', async (t) => {
+  const scheduler = new WriteScheduler()
   const [exporting, other] = [new Tenant('exporting'), new Tenant('other')]
-  t.equal(turns.nextSmall(other, 1_000), undefined)
-  const chunk = turns.next(exporting)
-  const small = turns.nextSmall(other, 1_000)
+  t.equal(scheduler.nextSmall(other, 1_000), undefined)
+  const chunk = scheduler.next(exporting)
+  const small = scheduler.nextSmall(other, 1_000)
   t.ok(small, 'it takes its turn while a chunk waits')
   await Promise.all([chunk, small])
-  t.equal(turns.nextSmall(other, 1_000), undefined)
+  t.equal(scheduler.nextSmall(other, 1_000), undefined)
 })
 
-t.test('WritingTurns: an export has half of the turns next to many small responses', async (t) => {
-  const CHUNKS = 80
-  for (const { bytes, most } of [
-    // A page of 1,000 rows counts as 5 chunks, so 80 chunks let 16 of them pass, and those at the start.
-    { bytes: 4 * 131_072, most: 16 + 10 },
-    { bytes: 0, most: CHUNKS + 10 },
-  ]) {
-    const turns = new WritingTurns()
-    const [exporting, busy] = [new Tenant('exporting'), new Tenant('busy')]
-    let written = 0
-    let isExporting = true
-    const clients = Array.from({ length: 10 }, async () => {
-      while (isExporting) {
-        await nextImmediate()
-        await turns.nextSmall(busy, bytes)
-        written += 1
-      }
-    })
-    // They have written much before the export begins.
-    for (let turn = 0; turn < 20; turn += 1) await nextImmediate()
-    written = 0
-    for (let chunk = 0; chunk < CHUNKS; chunk += 1) await turns.next(exporting)
-    isExporting = false
-    t.ok(written <= most, `${written} small responses of ${bytes} bytes during ${CHUNKS} chunks`)
-    await Promise.all(clients)
-  }
-})
+t.test(
+  'WriteScheduler: an export has half of the turns next to many small responses',
+  async (t) => {
+    const CHUNKS = 80
+    for (const { bytes, most } of [
+      // A page of 1,000 rows counts as 5 chunks, so 80 chunks let 16 of them pass, and those at the start.
+      { bytes: 4 * 131_072, most: 16 + 10 },
+      { bytes: 0, most: CHUNKS + 10 },
+    ]) {
+      const scheduler = new WriteScheduler()
+      const [exporting, busy] = [new Tenant('exporting'), new Tenant('busy')]
+      let written = 0
+      let isExporting = true
+      const clients = Array.from({ length: 10 }, async () => {
+        while (isExporting) {
+          await nextImmediate()
+          await scheduler.nextSmall(busy, bytes)
+          written += 1
+        }
+      })
+      // They have written much before the export begins.
+      for (let turn = 0; turn < 20; turn += 1) await nextImmediate()
+      written = 0
+      for (let chunk = 0; chunk < CHUNKS; chunk += 1) await scheduler.next(exporting)
+      isExporting = false
+      t.ok(written <= most, `${written} small responses of ${bytes} bytes during ${CHUNKS} chunks`)
+      await Promise.all(clients)
+    }
+  },
+)
 
 t.test('Rejections: 100 of a tenant do not wait, further ones wait their turn', async (t) => {
   const rejections = new Rejections()

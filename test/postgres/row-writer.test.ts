@@ -155,7 +155,7 @@ const { memory } = limits
 
 const writingOf = (memory: MemoryAccount) => ({
   memory,
-  turns: limits.writingTurns,
+  scheduler: limits.writeScheduler,
   tenant: new Tenant('app'),
 })
 

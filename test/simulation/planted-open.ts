@@ -61,7 +61,7 @@ export const plants: Plant[] = [
   {
     name: 'an app that waited has no turn before others',
     file: `${limits}fair-queue.ts`,
-    search: 'const used = Math.max(this.#used.get(tenant) ?? 0, this.#usedAtTurn)',
+    search: 'const used = Math.max(this.#used.get(tenant) ?? 0, this.#virtualTime)',
     replace: 'const used = this.#used.get(tenant) ?? 0',
   },
 ]

@@ -151,13 +151,13 @@ export const plants: Plant[] = [
   },
   {
     name: 'an app may have all sessions',
-    file: `${postgres}turns.ts`,
+    file: `${postgres}read-queue.ts`,
     search: 'return slow <= sessions / 2 && mayTake(1, own, free)',
     replace: 'return slow <= sessions / 2 && own >= 0',
   },
   {
     name: 'unknown callers may have all sessions',
-    file: `${postgres}turns.ts`,
+    file: `${postgres}read-queue.ts`,
     search:
       'const mostUnknown = (sessions: number) => Math.max(1, Math.min(UNKNOWN_READS, sessions - 1))',
     replace: 'const mostUnknown = (sessions: number) => sessions + UNKNOWN_READS',

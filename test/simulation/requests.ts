@@ -148,7 +148,7 @@ async function writeOnce(
   rows: RawRows,
 ): Promise<void> {
   checkRows(service, rows)
-  await service.limits.writingTurns.nextSmall(admission.tenant, BODY)
+  await service.limits.writeScheduler.nextSmall(admission.tenant, BODY)
   const body = memory.takeForBody(BODY)
   await send(service.world, body, plan, number)
 }
@@ -164,7 +164,7 @@ async function writeBlocks(
   const body = memory.takeForBody(BODY)
   let rows = first
   for (let block = 1; ; block += 1) {
-    await limits.writingTurns.next(admission.tenant)
+    await limits.writeScheduler.next(admission.tenant)
     if (memory.isClosed) return
     checkRows(service, rows)
     await send(world, body, plan, parts.number + block)

@@ -88,7 +88,7 @@ function* inFlightOf(reads: Reads, pool: string): Generator<ObservedRead> {
 /** No app, and not all unknown callers together, have all sessions. */
 export function leavesRoomForOthers(service: Service, read: ObservedRead, { link }: Sent): void {
   const { reads, network, settings, world } = service
-  // A repeated read takes no turn, nor do those that waited for a connection that was reset.
+  // A repeated read does not wait in the queue, nor do those that waited for a connection that was reset.
   if (read.sends.length > 1 || network.failedAt >= read.askedAt) return
   const { small, large } = poolSizes(settings.size)
   const sessions = read.isLarge ? large : small

@@ -7,8 +7,8 @@ import type { ListRoute } from '../../src/routes/list.ts'
 import { lists } from '../../src/routes/lists.ts'
 
 /** Returns every statement that a request of these lists runs. */
-export function statementsOf(lists: readonly Pick<ListRoute, 'reader'>[]): CompiledStatement[] {
-  const queries = lists.flatMap(({ reader }) => Object.values(reader.queries))
+export function statementsOf(lists: readonly Pick<ListRoute, 'queries'>[]): CompiledStatement[] {
+  const queries = lists.flatMap(({ queries }) => Object.values(queries.statements))
   const ofLists = queries.flatMap((query) => Object.values(query))
   return [...ofLists, ...Object.values(lookupStatements)]
 }

@@ -87,7 +87,7 @@ module.exports = {
     {
       name: 'wire-and-json-know-no-request',
       severity: 'error',
-      comment: 'They get a memory account and, for its turns, a tenant.',
+      comment: 'They get a memory account and, for the order of writing, a tenant.',
       from: { path: [wire, json] },
       to: {
         path: [facts, '^src/limits/(admission|limits)[.]ts$', '^src/postgres/reader[.]ts$'],

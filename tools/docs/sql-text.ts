@@ -18,9 +18,9 @@ const HEADING = `-- Every SQL statement of the service, by list. \`npm run docs:
 `
 
 /** Returns the text of all statements: those of each list, then those of several lists, then those of no request. */
-export function statementsText(lists: readonly Pick<ListRoute, 'list' | 'reader'>[]): string {
-  const sections = lists.map(({ list, reader }) =>
-    section(list.name, Object.values(reader.queries).map(byTokenHash)),
+export function statementsText(lists: readonly Pick<ListRoute, 'list' | 'queries'>[]): string {
+  const sections = lists.map(({ list, queries }) =>
+    section(list.name, Object.values(queries.statements).map(byTokenHash)),
   )
   return [
     HEADING,

@@ -9,7 +9,7 @@ const UNKNOWN_READS = 4
 /** Time in PostgreSQL after which a read is slow, in ms. */
 const SLOW_MS = 250
 
-export interface TurnsOptions {
+export interface ReadQueueOptions {
   /** Number of sessions. */
   sessions: number
   /** Average number of reads in flight on a session. */
@@ -20,13 +20,13 @@ export interface TurnsOptions {
   continuedFirstMs: number
 }
 
-/** Whose read is next, by what each tenant has used and has in flight. */
-export class Turns {
-  readonly #options: TurnsOptions
+/** Reads that wait or are in flight. It chooses the next one by what each tenant has used and has in flight. */
+export class ReadQueue {
+  readonly #options: ReadQueueOptions
   readonly #waiting = new FairQueue<Read>()
   readonly #inFlight = new Bag<Read>()
 
-  constructor(options: TurnsOptions) {
+  constructor(options: ReadQueueOptions) {
     this.#options = options
   }
 

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { Tenant } from '../../src/limits/tenants.ts'
 import { Read } from '../../src/postgres/read.ts'
-import { Turns, type TurnsOptions } from '../../src/postgres/turns.ts'
+import { ReadQueue, type ReadQueueOptions } from '../../src/postgres/read-queue.ts'
 import { readerOf } from '../support/database.ts'
 
 /** Which read is next, for two sessions of large reads and for eight of small ones. */
@@ -10,29 +10,29 @@ const LARGE = { sessions: 2, readsPerSession: 1, countsTime: true, continuedFirs
 const SMALL = { sessions: 8, readsPerSession: 2, countsTime: false, continuedFirstMs: 10_000 }
 const statement = { name: '', title: '', text: '' }
 
-function add(turns: Turns, tenant: Tenant, isContinued = false): Read {
+function add(queue: ReadQueue, tenant: Tenant, isContinued = false): Read {
   const reader = readerOf({ tenant })
   if (isContinued) reader.continue()
   const read = new Read(statement, [], 1_000, reader)
-  turns.add(read)
+  queue.add(read)
   return read
 }
 
-/** Takes reads until none may have a turn. They are then in flight. */
-function startAll(turns: Turns): Read[] {
+/** Takes reads until none may begin. They are then in flight. */
+function startAll(queue: ReadQueue): Read[] {
   const reads: Read[] = []
-  for (let read = turns.take(); read; read = turns.take()) {
+  for (let read = queue.take(); read; read = queue.take()) {
     read.sentAt = performance.now()
-    turns.started(read)
+    queue.started(read)
     reads.push(read)
   }
   return reads
 }
 
-const countOf = (options: TurnsOptions, tenant: Tenant) => {
-  const turns = new Turns(options)
-  for (let n = 0; n < 20; n += 1) add(turns, tenant)
-  return startAll(turns).length
+const countOf = (options: ReadQueueOptions, tenant: Tenant) => {
+  const queue = new ReadQueue(options)
+  for (let n = 0; n < 20; n += 1) add(queue, tenant)
+  return startAll(queue).length
 }
 
 t.test('reads in flight of one tenant: one of two large ones, 12 of 16 small ones', async (t) => {
@@ -52,40 +52,40 @@ t.test(
 t.test(
   'one large read of a second: its tenant waits until the others have used as much',
   async (t) => {
-    const turns = new Turns(LARGE)
+    const queue = new ReadQueue(LARGE)
     const [slow, other, blocker] = [new Tenant('slow'), new Tenant('other'), new Tenant('blocker')]
-    add(turns, blocker)
-    const [blocking] = startAll(turns)
-    add(turns, slow)
-    const [first] = startAll(turns)
-    add(turns, slow)
-    turns.ended(first as Read, 1_000)
+    add(queue, blocker)
+    const [blocking] = startAll(queue)
+    add(queue, slow)
+    const [first] = startAll(queue)
+    add(queue, slow)
+    queue.ended(first as Read, 1_000)
     const order: string[] = []
-    add(turns, other)
+    add(queue, other)
     // One session is in use. The other tenant reads 200 ms at a time.
     for (let turn = 0; turn < 6; turn += 1) {
-      const [read] = startAll(turns)
+      const [read] = startAll(queue)
       order.push(String(read?.tenant.appId))
-      turns.ended(read as Read, 200)
-      if (read?.tenant === other) add(turns, other)
+      queue.ended(read as Read, 200)
+      if (read?.tenant === other) add(queue, other)
     }
     t.same(order, ['other', 'other', 'other', 'other', 'other', 'slow'])
-    turns.ended(blocking as Read, 0)
+    queue.ended(blocking as Read, 0)
   },
 )
 
 t.test('small reads count alike, however long they take', async (t) => {
-  const turns = new Turns({ ...SMALL, sessions: 1, readsPerSession: 1 })
+  const queue = new ReadQueue({ ...SMALL, sessions: 1, readsPerSession: 1 })
   const [slow, other] = [new Tenant('slow'), new Tenant('other')]
-  add(turns, slow)
-  const [first] = startAll(turns)
-  turns.ended(first as Read, 1_000)
-  for (let n = 0; n < 2; n += 1) for (const tenant of [other, slow]) add(turns, tenant)
+  add(queue, slow)
+  const [first] = startAll(queue)
+  queue.ended(first as Read, 1_000)
+  for (let n = 0; n < 2; n += 1) for (const tenant of [other, slow]) add(queue, tenant)
   const order: (string | undefined)[] = []
   for (let turn = 0; turn < 4; turn += 1) {
-    const [read] = startAll(turns)
+    const [read] = startAll(queue)
     order.push(read?.tenant.appId)
-    turns.ended(read as Read, 1)
+    queue.ended(read as Read, 1)
   }
   t.same(order, ['other', 'other', 'slow', 'slow'])
 })
@@ -93,14 +93,14 @@ t.test('small reads count alike, however long they take', async (t) => {
 t.test('block of a response that has begun: after its time, it is first of all', async (t) => {
   const [slow, other] = [new Tenant('slow'), new Tenant('other')]
   const nextAfter = (continuedFirstMs: number) => {
-    const turns = new Turns({ ...LARGE, continuedFirstMs })
-    add(turns, slow)
-    const [first] = startAll(turns)
-    turns.ended(first as Read, 1_000)
-    add(turns, other)
-    add(turns, slow)
-    const continued = add(turns, slow, true)
-    const next = turns.take()
+    const queue = new ReadQueue({ ...LARGE, continuedFirstMs })
+    add(queue, slow)
+    const [first] = startAll(queue)
+    queue.ended(first as Read, 1_000)
+    add(queue, other)
+    add(queue, slow)
+    const continued = add(queue, slow, true)
+    const next = queue.take()
     return { isContinued: next === continued, tenant: next?.tenant }
   }
   t.same(nextAfter(10_000), { isContinued: false, tenant: other })
