@@ -21,7 +21,7 @@ const BEARER = /^bearer +([A-Za-z0-9\-._~+/]+=*)$/i
 // Compact serialization of a signed token (RFC 7519). App tokens contain no dot.
 const JWT = /^[\w-]+\.[\w-]+\.[\w-]*$/
 
-/** Reads the credentials of a caller (section 5). The statement that reads its data authenticates it. */
+/** Reads the credentials of a caller. The statement that reads its data authenticates it. */
 export const authentication = fp(
   async (
     app: FastifyInstance,

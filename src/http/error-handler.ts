@@ -20,7 +20,7 @@ export type ErrorReplier = (
   reply: FastifyReply,
 ) => Promise<FastifyReply>
 
-/** Sends every error of every route with the same body (contract 16). schemas/problem.ts has the table of errors. */
+/** Sends every error of every route with the same body. schemas/problem.ts has the table of errors. */
 export function errorReplier({ limits, state, hasDocs }: ErrorOptions): ErrorReplier {
   return async (error, request, reply) => {
     const { admission, caller, ip, recorder } = request

@@ -5,7 +5,7 @@ import { isDay } from '../schemas/formats.ts'
 import { serveOneByOne } from './pipelining.ts'
 import { parseQuery } from './query-string.ts'
 
-/** Every error of a query is reported, and no value is changed: parameters are strings (contract 2 and 5). */
+/** Every error of a query is reported, and no value is changed: parameters are strings. */
 const VALIDATION = {
   allErrors: true,
   coerceTypes: false,

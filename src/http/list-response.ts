@@ -31,7 +31,7 @@ export function sendList(
   return body.length > MAX_SYNC_BYTES ? sendLarge(reply, body) : reply.send(body)
 }
 
-/** Sets the headers of contract 24. */
+/** Sets the headers of a 200: a client needs them to ask for a 304, and to show how old the data is. */
 function startResponse(
   reply: FastifyReply,
   { lookup, format, representation }: ListResponse,

@@ -10,7 +10,7 @@ interface LogOptions {
   limits: Limits
 }
 
-/** Logs a line per request, without the path: it has the token (contract 21). Samples repeated rejections. */
+/** Logs a line per request, without the path: it has the token. Samples repeated rejections. */
 export const accessLog = fp(async (app: FastifyInstance, options: LogOptions) => {
   const { logSamples } = options.limits
   let expectsProxy = options.trustsProxies

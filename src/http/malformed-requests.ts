@@ -13,7 +13,7 @@ import { type ProblemError, problem } from '../schemas/problem.ts'
 import { type ErrorReplier, errorBody } from './error-handler.ts'
 import { SECURITY_HEADERS, type ServiceState, setSecurityHeaders } from './request-context.ts'
 
-/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 (contract 7) */
+/** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 */
 export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
   const { method } = request
   const isAllowed = method === 'GET' || method === 'HEAD'
@@ -66,7 +66,7 @@ export function rejectUnparsable(limits: Limits, state: ServiceState) {
   }
 }
 
-/** Rejects CONNECT (contract 7). Node.js passes its socket on, also while a response is in flight. */
+/** Rejects CONNECT. Node.js passes its socket on, also while a response is in flight. */
 export function rejectConnect(app: FastifyInstance, limits: Limits): void {
   app.server.on('connect', (_request, stream) => {
     const socket = stream as ClientSocket

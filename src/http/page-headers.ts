@@ -20,7 +20,7 @@ export type HeaderWriter = (listed: Listed) => Record<string, string | number>
 export const pageHeaders: HeaderWriter = ({ name, format, request, version, found }) => {
   const { lookup, changes } = found
   if (request.purpose === 'export') return exportHeaders(name, format, request, lookup.totalItems)
-  // Links (RFC 8288, contract 23) are relative: the path has the connection token, and proxies log headers (contract 21).
+  // Links (RFC 8288) are relative: the path has the connection token, and proxies log headers.
   if (changes) return { link: changesLink(request.limit, changes) }
   return { link: pageLink(request, version, lookup.totalItems) }
 }

@@ -68,7 +68,7 @@ interface CheckedQuery {
   hasValidCursor: boolean
 }
 
-/** Makes the check of a query by the rules of its route. It lists every error at once (contract 5). */
+/** Makes the check of a query by the rules of its route. It lists every error at once. */
 export function parameterCheck(rules: ParameterRules): (checked: CheckedQuery) => ParameterError[] {
   // For each request, the entries would be a thirtieth of all that it allocates.
   const entries = Object.entries(rules)

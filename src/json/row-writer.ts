@@ -130,7 +130,7 @@ const jsonTemplate =
       const comma = column === 0 ? '{' : ','
       const member = JSON.stringify(group ? path.slice(group.name.length + 1) : path)
       if (isNull(column)) {
-        // The database has null in all members of an object or in none (contract 10).
+        // The database has null in all members of an object or in none.
         if (group === undefined) text += `${comma}${member}:null`
         else if (group.first) text += `${comma}${JSON.stringify(group.name)}:null`
         continue

@@ -1,6 +1,6 @@
 import { hash } from 'node:crypto'
 
-/** Returns the SHA-256 of a token's UTF-8 bytes. The database stores only this hash (contract 20, 21). */
+/** Returns the SHA-256 of a token's UTF-8 bytes. The database stores only this hash. */
 export function tokenHash(token: string): Buffer {
   // A third of the cost of the output `buffer`, whose memory Node.js allocates outside of the pool.
   return Buffer.from(hash('sha256', token, 'binary'), 'binary')

@@ -49,7 +49,7 @@ const callingApp: Record<AuthMethod, RawBuilder<CallingApp>> = {
     ) as app on true)`,
 }
 
-/** Selects the calling app and its connection, by the hash of its token. Its columns are null without one (contract 18). */
+/** Selects the calling app and its connection, by the hash of its token. Its columns are null without one. */
 export function connectionOfApp(method: AuthMethod) {
   // The lookup uses app_id of the same row, so it runs after set_config().
   const caller = build

@@ -13,7 +13,7 @@ import {
 } from './fields.ts'
 import { type List, ListEnvelope } from './list.ts'
 
-/** The closed list of section 2.5: each type with its meaning. Each of them changes the balance. */
+/** The closed list of types: each with its meaning. Each of them changes the balance. */
 export const AccountTransactionTypes = {
   COUPON: 'Bonds or other fixed-income securities pay interest',
   DEPOSIT: 'The holder pays cash in',
@@ -41,7 +41,7 @@ const AccountTransactionType = ClosedList(
   { $id: 'AccountTransactionType' },
 )
 
-/** A movement of cash (section 2.3), with its fields in this order. */
+/** A movement of cash, with its fields in this order. */
 function accountTransaction(exact: boolean) {
   const { investment, ...costs } = TransactionTerms(exact)
   return Type.Object(

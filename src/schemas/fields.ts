@@ -71,7 +71,7 @@ export function Described<T extends TSchema>(schema: T, description: string): TU
   return Type.Unsafe<Static<T>>({ ...schema, description })
 }
 
-/** Allows null for an unknown value (contract 10). */
+/** Allows null for an unknown value. */
 export function Nullable<T extends TSchema>(
   schema: T,
   description: string,
@@ -154,7 +154,7 @@ const DecimalString = Type.Unsafe<string>({
   pattern: `^-?[0-9]{1,${DECIMAL_INTEGER_DIGITS}}(?:\\.[0-9]{1,${DECIMAL_FRACTION_DIGITS}})?$`,
 })
 
-/** An exact decimal (contract 11). It is a string of digits in this program. @param exact true: a JSON string, too */
+/** An exact decimal. It is a string of digits in this program. @param exact true: a JSON string, too */
 export function Decimal(exact: boolean): TUnsafe<string> {
   return exact ? DecimalString : DecimalNumber
 }
@@ -164,14 +164,14 @@ export function nameOf(name: string, exact: boolean): string {
   return exact ? `Exact${name}` : name
 }
 
-/** A calendar day (contract 3). The format `date` checks that the day exists. */
+/** A calendar day. The format `date` checks that the day exists. */
 const CalendarDate = Type.String({
   format: 'date',
   pattern: DAY_PATTERN,
   description: 'An existing day, as YYYY-MM-DD, in the years 0001 to 9999, without a time zone.',
 })
 
-/** Definition of the date that lists filter and sort by (contract 4 and 8). */
+/** Definition of the date that lists filter and sort by. */
 export const EFFECTIVE_DATE =
   'the effective date (`operationDateDay`, or `valueDateDay` if there is no operation date)'
 

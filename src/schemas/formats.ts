@@ -8,7 +8,7 @@ export const DAY_PATTERN = `^${YEAR}-${MONTH}-${DAY}$`
 
 const DAYS = new RegExp(DAY_PATTERN)
 
-/** True for an existing day as YYYY-MM-DD, in the years 0001 to 9999: those that PostgreSQL has, too (contract 3). */
+/** True for an existing day as YYYY-MM-DD, in the years 0001 to 9999: those that PostgreSQL has, too. */
 export function isDay(value: unknown): value is string {
   if (typeof value !== 'string' || !DAYS.test(value)) return false
   const day = Number(value.slice(-2))
@@ -16,7 +16,7 @@ export function isDay(value: unknown): value is string {
   return day <= 28 || new Date(value).getUTCDate() === day
 }
 
-/** An hour that sorts as text (contract 13). PostgreSQL reads this pattern in the same way. */
+/** An hour that sorts as text. PostgreSQL reads this pattern in the same way. */
 export const HOUR_PATTERN = '^(?:[01][0-9]|2[0-3]):[0-5][0-9](?::[0-5][0-9](?:[.][0-9]+)?)?$'
 
 const HOURS = new RegExp(HOUR_PATTERN)

@@ -42,24 +42,24 @@ export type Format = keyof typeof MEDIA_TYPES
 /** Formats of exports: all rows of the list, without parameters of pages. */
 export const EXPORTS: ReadonlySet<Format> = new Set(['ndjson', 'exactNdjson', 'csv'])
 
-/** Rows of a page if the request has no `limit` (section 8). */
+/** Rows of a page if the request has no `limit`. */
 export const DEFAULT_LIMIT = 1000
 
 /** Largest value of the setting `MAX_LIMIT`. */
 export const LARGEST_LIMIT = 100_000
 
-/** Page if the request has no `page` (section 8). */
+/** Page if the request has no `page`. */
 export const DEFAULT_PAGE = 0
 
-/** Largest `page` (contract 2). */
+/** Largest `page`. */
 export const MAXIMUM_PAGE = 2_147_483_647
 
-/** All items of a list, in one array (section 4.3, contract 8 and 15). */
+/** All items of a list, in one array. */
 export function ListArray(item: TObject, description: string) {
   return Type.Array(Reference(item), { $id: `${item.$id}List`, description })
 }
 
-/** One page of a list (section 2.1, contract 9). */
+/** One page of a list. */
 export function ListEnvelope(item: TObject, description: string) {
   return Type.Object(
     {

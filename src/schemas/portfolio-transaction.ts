@@ -17,7 +17,7 @@ import { type List, ListEnvelope } from './list.ts'
 /** Effect on the number of shares held; undefined if the specification does not define it. */
 type Impact = '+' | '-' | '=' | undefined
 
-/** The closed list of section 2.4: each type with its effect on the position and its meaning. */
+/** The closed list of types: each with its effect on the position and its meaning. */
 export const PortfolioTransactionTypes = {
   BUY: ['+', 'Securities or other assets are bought'],
   COMPENSATION: ['=', 'Compensation for a corporate event, such as the cash of a forced sale'],
@@ -67,7 +67,7 @@ const PortfolioTransactionType = ClosedList(
   { $id: 'PortfolioTransactionType', 'x-share-impact': Object.fromEntries(impacts) },
 )
 
-/** Both members of a retention (section 2.2). */
+/** Both members of a retention. */
 function RetentionDetail(exact: boolean) {
   return Type.Object(
     {
@@ -81,7 +81,7 @@ function RetentionDetail(exact: boolean) {
   )
 }
 
-/** A movement of an investment (section 2.2), with its fields in this order. */
+/** A movement of an investment, with its fields in this order. */
 function portfolioTransaction(exact: boolean) {
   const { exchangeRate, investment, ...costs } = TransactionTerms(exact)
   return Type.Object(

@@ -2,7 +2,7 @@ import { STATUS_CODES } from 'node:http'
 import { type Static, Type } from '@sinclair/typebox'
 import { ClosedList, Reference } from './fields.ts'
 
-/** Reasons to reject a query parameter (contract 2, 3 and 5). */
+/** Reasons to reject a query parameter. */
 const ParameterErrorCode = ClosedList(
   {
     unknown_parameter: 'No parameter has this name; `detail` lists the valid names',
@@ -52,7 +52,7 @@ const REALM = 'Bearer realm="investment data"'
 const CHALLENGE = { headers: { 'www-authenticate': REALM } }
 const REJECTED = { headers: { 'www-authenticate': `${REALM}, error="invalid_token"` } }
 
-/** Every error of the API by its `code` (section 7, contract 16 to 19). */
+/** Every error of the API by its `code`. */
 export const ProblemCodes = {
   missing_credentials: {
     status: 401,

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { EFFECTIVE_DATE } from './fields.ts'
 import { DEFAULT_LIMIT, DEFAULT_PAGE, MAXIMUM_PAGE } from './list.ts'
 
-/** Parameters in the path of each list. A malformed token gets 404, too (contract 18). */
+/** Parameters in the path of each list. A malformed token gets 404, too. */
 export const ConnectionParams = Type.Object({
   token: Type.String({
     description:
@@ -128,5 +128,5 @@ export function hasFilter(query: Filters): boolean {
 /** What a request asks for. Some parameters apply to pages only. */
 export type QueryPurpose = 'page' | 'changes' | 'export'
 
-/** Query of a list without parameters (section 4.3). */
+/** Query of a list without parameters. */
 export const NoQuery = Type.Object({}, { additionalProperties: false })

@@ -157,7 +157,7 @@ const ofData: Headers = {
   ...ofQuota,
 }
 
-/** An error. All of them have the same body (contract 16). problem.ts has each error with its status, texts and headers. */
+/** An error. All of them have the same body. problem.ts has each error with its status, texts and headers. */
 function error(description: string, headers: Headers = {}) {
   return {
     description,
@@ -166,7 +166,7 @@ function error(description: string, headers: Headers = {}) {
   }
 }
 
-/** Responses of every list besides 200 (section 7, contract 19). */
+/** Responses of every list besides 200. */
 const OTHERS = {
   304: {
     type: 'null',
@@ -231,7 +231,7 @@ export function pageResponses(list: List) {
   }
 }
 
-/** Responses of a list in one array (section 4.3). */
+/** Responses of a list in one array. */
 export function arrayResponses(list: List) {
   return {
     200: {

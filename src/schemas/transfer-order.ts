@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Decimal, Described, decimalRule, Nullable, nameOf, ShortText, Uuid } from './fields.ts'
 import { type List, ListArray, NOW } from './list.ts'
 
-/** A company with its two members (section 2.7). */
+/** A company with its two members. */
 const Company = Type.Object(
   {
     name: Described(ShortText, 'Name of the company.'),
@@ -14,7 +14,7 @@ const Company = Type.Object(
   },
 )
 
-/** An order to transfer assets that the user completed (section 2.7), with its fields in this order. */
+/** An order to transfer assets that the user completed, with its fields in this order. */
 function assetsTransferOrder(exact: boolean) {
   return Type.Object(
     {
@@ -57,7 +57,7 @@ const ALL =
   'All orders that the user completed for the connection, the latest first. Unfinished ' +
   'orders are not included.'
 
-/** Every completed order of a connection, newest first (section 4.3). */
+/** Every completed order of a connection, newest first. */
 export const TransferOrders = {
   name: 'transfer-orders',
   table: 'assets_transfer_order',

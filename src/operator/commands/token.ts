@@ -14,7 +14,7 @@ export async function issue(
   // The prefix identifies a token for secret scanners.
   const token = `idq_${randomBytes(32).toString('base64url')}`
   await db.transaction().execute(async (transaction) => {
-    // The database has only the hash (contract 20).
+    // The database has only the hash.
     const { id, expiresAt } = await transaction
       .insertInto('app_token')
       .values({

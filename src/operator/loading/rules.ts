@@ -82,7 +82,7 @@ const decimal: Rule = (value) => {
   return `a number such as 1234.50 is expected, not ${describe(value)}`
 }
 
-/** Returns the problem of a number with too many digits (contract 11). PostgreSQL reads exponents exactly. */
+/** Returns the problem of a number with too many digits. PostgreSQL reads exponents exactly. */
 function digitsProblem(number: string): string | undefined {
   const [, whole = '', fraction = '', exponent = '0'] =
     /^-?([0-9]+)(?:[.]([0-9]+))?(?:e(.*))?$/i.exec(number) ?? []
