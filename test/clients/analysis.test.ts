@@ -1,4 +1,4 @@
-/** Follows docs/analysis.md with the sample data. */
+/** Follows docs/sandbox.md with the sample data. */
 import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
@@ -11,7 +11,7 @@ import { followTutorial } from '../support/tutorial.ts'
 await needsProgram(t, 'curl', 'curl')
 installPackages('test/clients')
 
-t.test('analysis.md: DuckDB has the expected sums, and shows what it rounds', async (t) => {
+t.test('sandbox.md: DuckDB has the expected sums, and shows what it rounds', async (t) => {
   const service = await startSeededService(t)
   const folder = await mkdtemp(join(tmpdir(), 'analysis-'))
   const programs = await mkdtemp(join(tmpdir(), 'analysis-programs-'))
@@ -27,7 +27,7 @@ t.test('analysis.md: DuckDB has the expected sums, and shows what it rounds', as
   await chmod(duckdb, 0o755)
   // No language: the program for pandas is not run, because the tests do not install pandas.
   const printed = await followTutorial(t, {
-    page: 'docs/analysis.md',
+    page: 'docs/sandbox.md',
     folder,
     environment: {
       PATH: [programs, dirname(process.execPath), process.env.PATH].join(':'),

@@ -66,7 +66,7 @@ function testOf({ page, section, block, text }: DocumentedCommand): string | und
   if (whole !== undefined) return whole
   // Such as a tutorial: a test follows the whole page.
   const follower = sources.find(([, source]) => source.includes(`'${page}'`))
-  if (/^docs\/(tutorials\/|analysis\.md)/.test(page)) return follower?.[0]
+  if (/^docs\/(tutorials\/|sandbox\.md)/.test(page)) return follower?.[0]
   const isCall = /(^|=\S*|"|\s)\.\/operator /.test(text) && /^docs\/[\w-]+\.md$/.test(page)
   const isAlone = !commands.some(
     (other) =>
