@@ -1,5 +1,6 @@
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
+import { AUTHORIZATION, PARTS, type Part, USUAL } from '../../test/support/longest-parts.ts'
 import { fillSmall } from '../data/data-set.ts'
 import { type PostgresServer, withDatabase } from '../data/database.ts'
 import { wireRequest } from '../load/load-generator.ts'
@@ -12,46 +13,6 @@ import { startService, type Target } from '../servers/targets.ts'
 const ROUNDS = 5
 /** Requests of a price in a round. An address has as many rejections without a delay, so each price has one of its own. */
 const REQUESTS = 100
-
-/** Bytes of the longest part: Node.js reads 16 KiB of a request line and headers together. */
-const LONGEST = 15_000
-
-interface Part {
-  name: string
-  /** Added to the path of the list. */
-  path?: string
-  headers?: Record<string, string>
-}
-
-const repeat = (text: string, bytes = LONGEST) => text.repeat(Math.floor(bytes / text.length))
-const names = (count: number) =>
-  Array.from({ length: count }, (_, n) => `${n.toString(36).padStart(3, 'a')}=`).join('&')
-
-const USUAL: Part = { name: 'usual', path: '?limit=5' }
-
-/** Each part at its longest, in the form that costs most. */
-const PARTS: Part[] = [
-  { name: 'query: 2,900 unknown names', path: `?${names(2_900)}` },
-  { name: 'query: one long value', path: `?from=${repeat('1')}` },
-  { name: 'query: percent-encoded', path: `?from=${repeat('%41')}` },
-  { name: 'path', path: `/${repeat('a')}` },
-  { name: 'headers: 1,500 names', path: '?limit=5', headers: manyHeaders(1_500) },
-  { name: 'Accept', path: '?limit=5', headers: { accept: repeat('a/b;q=0.1,') } },
-  { name: 'Accept-Encoding', path: '?limit=5', headers: { 'accept-encoding': repeat('a;q=0.1,') } },
-  { name: 'If-None-Match', path: '?limit=5', headers: { 'if-none-match': repeat('W/"1.2",') } },
-  { name: 'Range', path: '?limit=5', headers: { range: `bytes=${repeat('0')}1-` } },
-]
-
-/** Only of a caller who is unknown: a known one has a short token. */
-const AUTHORIZATION: Part = {
-  name: 'Authorization',
-  path: '?limit=5',
-  headers: { authorization: `Bearer ${repeat('a', 8_000)}` },
-}
-
-function manyHeaders(count: number): Record<string, string> {
-  return Object.fromEntries(Array.from({ length: count }, (_, n) => [`h${n}`, '']))
-}
 
 /** Measures the processor time of the service for each part of a request at its longest, divided by that of a usual request. */
 export async function measurePrices(server: PostgresServer): Promise<string> {
@@ -98,7 +59,7 @@ let addresses = 0
 async function priceOf(service: Target, part: Part, authorization: string): Promise<number> {
   const [list = ''] = service.page({ connection: 1, limit: 1, page: 0 }).split('?')
   const headers = { authorization, ...part.headers }
-  const { bytes } = wireRequest(list + (part.path ?? ''), headers)
+  const { bytes } = wireRequest(list + part.path, headers)
   const before = cpuOf(service.pid)
   addresses += 1
   // Linux has the whole network 127.0.0.0/8.
