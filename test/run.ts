@@ -10,6 +10,7 @@ import { basename, dirname, join } from 'node:path'
 import { styleText } from 'node:util'
 import { closestMatch } from 'leven'
 import { OperatorError } from '../src/operator-error.ts'
+import { isNightly, NIGHTLY } from './nightly.ts'
 import { startPostgres } from './support/postgres.ts'
 import { DEFAULT_RUNS, DEFAULT_SEED } from './support/random.ts'
 import { createTemplate, isCitus } from './support/template.ts'
@@ -54,7 +55,9 @@ if (process.env.CLIENTS === 'none') OTHER.push('typescript-client')
 
 const all = globSync('test/**/*.test.ts', {
   exclude: (path) => path.endsWith('node_modules'),
-}).filter((file) => !OTHER.includes(String(file.split('/')[1])))
+})
+  .filter((file) => !OTHER.includes(String(file.split('/')[1])))
+  .filter((file) => isNightly || NIGHTLY[file] === undefined)
 /** Files that take longest, for a machine without the durations of an earlier run. */
 const LONGEST = [
   'test/postgres/database-connections.test.ts',

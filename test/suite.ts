@@ -3,12 +3,15 @@
  * once if something is missing.
  */
 import { spawn, spawnSync } from 'node:child_process'
-import { accessSync, constants, existsSync } from 'node:fs'
+import { accessSync, constants, existsSync, globSync } from 'node:fs'
 import { join } from 'node:path'
 import { installPackages } from '../tools/install.ts'
+import { isNightly, NIGHTLY } from './nightly.ts'
 
 interface Suite {
   files: string[]
+  /** Further files, each night and before a release. */
+  nightly?: string[]
   /** Programs in PATH and in the folders of Debian's servers. */
   programs: string[]
   /** Other needs: a name, and if it is there. */
@@ -119,16 +122,20 @@ const SUITES: Record<string, Suite> = {
   },
   citus: {
     files: [
-      'test/lists/{real-data,model,change-feed,history-model}.test.ts',
-      'test/lists/conditional-requests.test.ts',
+      'test/lists/{model,change-feed,conditional-requests}.test.ts',
       'test/security/{isolation,row-level-security,least-privilege}.test.ts',
       'test/postgres/row-counts.test.ts',
-      'test/import/{import,import-problems,import-replace}.test.ts',
-      'test/operator/{operator,operator-deletion,operator-verify,connections}.test.ts',
-      'test/operator/refresh-model.test.ts',
+      'test/import/import.test.ts',
+      'test/operator/{operator-deletion,operator-verify,refresh-model}.test.ts',
+      'test/servers/citus.test.ts',
+    ],
+    // The same statements as those of the files above, with other rows.
+    nightly: [
+      'test/lists/{real-data,history-model}.test.ts',
+      'test/import/{import-problems,import-replace}.test.ts',
+      'test/operator/{operator,connections}.test.ts',
       'test/seeds/seeds.test.ts',
       'test/load/operator-interrupt.test.ts',
-      'test/servers/citus.test.ts',
     ],
     programs: LINUX,
     others: {
@@ -157,14 +164,13 @@ if (missing.length > 0) {
 } else {
   if (suite.packages !== undefined) installPackages(suite.packages)
   const run = join(import.meta.dirname, 'run.ts')
-  const child = spawn(
-    process.execPath,
-    ['--disable-warning=ExperimentalWarning', run, ...suite.files],
-    {
-      stdio: 'inherit',
-      env: { ...env, ...suite.environment },
-    },
-  )
+  const files = isNightly
+    ? [...suite.files, ...(suite.nightly ?? [])]
+    : globSync(suite.files).filter((file) => NIGHTLY[file] === undefined)
+  const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', run, ...files], {
+    stdio: 'inherit',
+    env: { ...env, ...suite.environment },
+  })
   // The terminal sends Ctrl-C to both. run.ts ends its files first.
   process.on('SIGINT', () => {})
   process.on('SIGTERM', () => child.kill())

@@ -1,10 +1,18 @@
 import { spawnSync } from 'node:child_process'
-import { chmodSync, copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { parse } from 'yaml'
 import { readConfig } from '../../src/config.ts'
 import { shutdownMs } from '../../src/shutdown.ts'
+import { NIGHTLY } from '../nightly.ts'
 
 /** Runs .ci/run with these commands in place of .ci/packages and npm. Returns its last line and its status. */
 function runCi(t: Test, commands: { packages?: string; npm: string; citus?: string }) {
@@ -57,6 +65,20 @@ t.test('the files of the clients run once: in test:clients, not in npm test', (t
   const commands = strategy.matrix.include.map(({ command }: { command: string }) => command)
   t.equal(env.CLIENTS, 'none')
   t.ok(commands.includes('test') && commands.includes('test:clients'))
+  t.end()
+})
+
+t.test('files that only run each night: others keep their promises for a change', (t) => {
+  for (const [file, keepers] of Object.entries(NIGHTLY)) {
+    t.ok(existsSync(file), file)
+    for (const keeper of keepers.split(', ')) {
+      const name = keeper === 'simulation' ? 'simulation/simulation' : keeper
+      const path = `test/${name}.test.ts`
+      t.ok(existsSync(path) && NIGHTLY[path] === undefined, `${file}: ${path}`)
+    }
+  }
+  const { jobs } = parse(readFileSync('.github/workflows/check.yml', 'utf8'))
+  t.match(jobs.tests.env.TEST_RUNS, "github.event_name == 'schedule' && 1 ||")
   t.end()
 })
 

@@ -38,8 +38,8 @@ async function search(query: string): Promise<string[]> {
   await page.locator('#found:empty').waitFor({ state: 'attached' })
   await page.getByRole('searchbox').fill(query)
   await page.locator('#found').filter({ hasText: 'result' }).waitFor()
-  const links = await page.locator('#results a').all()
-  return Promise.all(links.map(async (link) => String(await link.getAttribute('href')).slice(1)))
+  const links = page.locator('#results a')
+  return links.evaluateAll((all) => all.map((link) => String(link.getAttribute('href')).slice(1)))
 }
 
 for (const { query, expected } of queries)
