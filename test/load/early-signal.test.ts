@@ -5,11 +5,11 @@ import t from 'tap'
 import { openTestDatabase } from '../support/new-database.ts'
 import { startServiceProcess } from '../support/processes/service-process.ts'
 
-/** Sends SIGHUP to the process as soon as src/server.ts runs, until the service listens. */
+/** Sends SIGHUP to the process as soon as src/server.js runs, until the service listens. */
 const PRELOAD = `
   import { getCompileCacheDir } from 'node:module'
   const timer = setInterval(() => {
-    // src/server.ts turns the cache on.
+    // src/server.js turns the cache on.
     if (getCompileCacheDir() === undefined) return
     globalThis.earlySignals = (globalThis.earlySignals ?? 0) + 1
     if (globalThis.earlySignals > 20) clearInterval(timer)

@@ -21,7 +21,7 @@ async function startLimited(t: Test, files: number, more: Record<string, string>
   const port = await freePort()
   const program = await startProgram(t, {
     command: 'prlimit',
-    args: [`--nofile=${files}`, process.execPath, join(thisRelease, 'src/server.ts')],
+    args: [`--nofile=${files}`, process.execPath, join(thisRelease, 'src/server.js')],
     package: 'util-linux',
     environment: {
       DATABASE_URL: login,

@@ -25,7 +25,7 @@ async function start(
   onStart = async (_pid: number | undefined, _output: Buffer) => {},
   release = project,
 ) {
-  const server = join(release, 'src/server.ts')
+  const server = join(release, 'src/server.js')
   const { DATABASE_URL: _, ...around } = process.env
   const env = { ...around, HOST: '127.0.0.1', PORT: '0', LOG_LEVEL: 'silent', ...environment }
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', server], {

@@ -6,7 +6,7 @@ import { parse, parseAllDocuments } from 'yaml'
 
 const read = (file: string) => readFile(file, 'utf8')
 
-/** Options of Node.js before `src/server.ts`, or before the end of the line. */
+/** Options of Node.js before `src/server.js`, or before the end of the line. */
 const optionsIn = (command: string) => command.match(/--[a-z0-9-]+(=[^\s",]+)?/gi) ?? []
 
 const { scripts } = JSON.parse(await read('package.json'))
@@ -21,7 +21,7 @@ t.test('image: the options of npm start, also where it compiles the modules', as
   const dockerfile = await read('Dockerfile')
   const [, entrypoint = ''] = /^ENTRYPOINT (.*)$/m.exec(dockerfile) ?? []
   t.same(optionsIn(entrypoint), expected)
-  const [compiling = ''] = /node --.*src\/server\.ts/.exec(dockerfile) ?? []
+  const [compiling = ''] = /node --.*src\/server\.js/.exec(dockerfile) ?? []
   t.same(optionsIn(compiling), expected)
 })
 

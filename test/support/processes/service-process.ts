@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { Test } from 'tap'
@@ -46,13 +47,19 @@ export function launchService(
   release = thisRelease,
   stdout?: number,
 ): Promise<Program> {
-  const args = ['--disable-warning=ExperimentalWarning', join(release, 'src/server.ts')]
+  const args = ['--disable-warning=ExperimentalWarning', join(release, scriptOf(release))]
   const options = { command: process.execPath, package: 'nodejs', args, environment, stdout }
   const { NODE_V8_COVERAGE } = process.env
   if (NODE_V8_COVERAGE === undefined) return startProgram(t, options)
   // V8 writes no coverage if SIGKILL ends the process.
   const covered = { ...environment, NODE_V8_COVERAGE }
   return startProgram(t, { ...options, environment: covered, lastSignal: 'SIGINT' })
+}
+
+/** First file of a release, as its `npm start` has it. */
+function scriptOf(release: string): string {
+  const { scripts } = JSON.parse(readFileSync(join(release, 'package.json'), 'utf8'))
+  return String(scripts.start).split(' ').at(-1) ?? ''
 }
 
 /** Waits until /health/ready of a service has this status. */
