@@ -11,6 +11,8 @@ const VALIDATION = {
   coerceTypes: false,
   removeAdditional: false,
   useDefaults: false,
+  // It would compile the meta schema of JSON Schema at each start. `npm run check:openapi` checks the schemas.
+  validateSchema: false,
 } as const
 
 /** Options of Fastify. docs/settings.md gives the reasons for its limits. The other limits are in src/limits. */
