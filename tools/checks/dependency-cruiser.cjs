@@ -115,7 +115,7 @@ module.exports = {
       config,
     ),
     layer('shutdown', shutdown, config),
-    layer('server', '^src/server[.]ts$', '^src/service[.]ts$', operatorError),
+    layer('server', '^src/server[.](js|ts)$', '^src/service[.]ts$', operatorError),
     layer(
       'service',
       '^src/service[.]ts$',
