@@ -12,6 +12,7 @@ const WORDS: Record<number, string> = {
   1: 'one',
   2: 'two',
   3: 'three',
+  6: 'six',
   10: 'ten',
 }
 const word = (figure: number) => WORDS[figure] ?? String(figure)
@@ -43,6 +44,8 @@ const CONSTANTS: Source[] = [
     says: {
       'docs/settings.md': (ms) => `| ${seconds(ms)} s without progress`,
       'docs/proxy.md': (ms) => `after ${word(seconds(ms) / 60)} minutes without progress`,
+      'src/http/openapi/guide.md': (ms) =>
+        `the service resets the connection after ${word(seconds(ms) / 60)} minutes`,
     },
   },
   {
@@ -97,6 +100,11 @@ const CONSTANTS: Source[] = [
     says: { 'docs/README.md': (rows) => `A page that skips more than ${grouped(rows)} rows` },
   },
   {
+    file: 'src/schemas/list.ts',
+    constant: /^export const DEFAULT_LIMIT = (\S+)$/m,
+    says: { 'docs/README.md': (rows) => `a block of an export, more than ${grouped(rows)} rows,` },
+  },
+  {
     file: 'src/http/log.ts',
     constant: /^const MAX_WAITING = (.+)$/m,
     says: { 'docs/observability.md': (bytes) => `${bytes / MIB} MiB of lines waits` },
@@ -141,6 +149,41 @@ const CONSTANTS: Source[] = [
       'docs/credentials.md': (ms) =>
         `and ${word(seconds(ms) / 60)} minute in which the service keeps`,
     },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /sc0_conn_cur gt (\d+) /,
+    says: { 'docs/proxy.md': (connections) => `Closes connections above ${connections} at once` },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /sc0_conn_rate gt (\d+) /,
+    says: { 'docs/proxy.md': (connections) => `or ${grouped(connections)} in ten seconds` },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /sc0_http_req_rate gt (\d+) /,
+    says: { 'docs/proxy.md': (requests) => `Above ${grouped(requests)} requests or` },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /sc0_http_err_rate gt (\d+) /,
+    says: { 'docs/proxy.md': (responses) => `or ${responses} responses with 4xx` },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /timeout tarpit (\d+)s$/m,
+    says: { 'docs/proxy.md': (time) => `429, ${word(time)} seconds later` },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /timeout http-request (\d+)s /,
+    says: { 'docs/proxy.md': (time) => `| 408 after ${word(time)} seconds |` },
+  },
+  {
+    file: 'docs/proxy.md',
+    constant: /timeout http-keep-alive (\d+)s /,
+    says: { 'docs/settings.md': (time) => `Proxies close idle connections first (${time} s)` },
   },
   {
     file: 'src/operator/loading/refresh.ts',
@@ -194,12 +237,18 @@ const CONSTANTS: Source[] = [
   {
     file: 'clients/typescript/src/http.ts',
     constant: /timeoutMs = (\d+_\d+),/,
-    says: { 'docs/clients.md': (ms) => `| ${seconds(ms)} s | Time limit of one attempt` },
+    says: {
+      'docs/clients.md': (ms) => `| ${seconds(ms)} s | Time limit of one attempt`,
+      'src/http/openapi/guide.md': (ms) => `attempts of ${seconds(ms)} seconds each`,
+    },
   },
   {
     file: 'clients/typescript/src/http.ts',
     constant: /attempts = (\d+),/,
-    says: { 'docs/clients.md': (attempts) => `| ${attempts} | Attempts of a request` },
+    says: {
+      'docs/clients.md': (attempts) => `| ${attempts} | Attempts of a request`,
+      'src/http/openapi/guide.md': (attempts) => `up to ${word(attempts)} attempts`,
+    },
   },
   {
     file: 'clients/typescript/src/http.ts',
