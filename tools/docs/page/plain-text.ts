@@ -41,6 +41,12 @@ export function renderPlainPage(json: string): string {
 /** Links within the page become their texts: the whole file is read at once. */
 const withoutPageLinks = (text: string) => text.replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, '$1')
 
+/** A request that runs as it is with the tokens in variables. */
+const FIRST_REQUEST = `\`\`\`sh
+curl -H "Authorization: Bearer $APP_TOKEN" "https://HOST/api/v1/queries/connections/$CONNECTION_TOKEN/portfolios/transactions?limit=2"
+\`\`\`
+`
+
 function operations({ paths }: PageDocument): string {
   const all = Object.entries(paths)
   const lines = all.map(([path, { get }]) => `- \`GET ${path}\`: ${get.description.split('\n')[0]}`)
@@ -50,6 +56,7 @@ function operations({ paths }: PageDocument): string {
     .map(({ name, in: place, description }) => `- \`${name}\` (${place}): ${description}`)
   return [
     '## Operations\n',
+    FIRST_REQUEST,
     ...lines,
     '\nThe transaction lists have these parameters; the transfer orders have no query parameters:\n',
     ...parameters,
