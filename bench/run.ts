@@ -47,7 +47,7 @@ const { values: flags } = parseArgs({
   options: {
     /** Runs all loads in less than two minutes: fewer and shorter rounds, fewer rows. */
     quick: flag,
-    /** Renews each table of docs/performance.md, and the loads of bench/README.md, in ten minutes. */
+    /** Renews each table of docs/performance.md, and bench/results/loads.md, in ten minutes. */
     page: flag,
     /** Prefix of the keys of the loads to run; writes nothing to a page. */
     only: { type: 'string', default: '' },
@@ -147,7 +147,7 @@ async function measureLoads(server: PostgresServer): Promise<void> {
   })
 }
 
-/** Prints a part of docs/performance.md or bench/README.md. Writes it there, unless it is a quick or partial run. */
+/** Prints a part of docs/performance.md or a file of bench/results. Writes it there, unless it is a quick or partial run. */
 async function report(part: string, found: string): Promise<void> {
   console.log(`${found}\n`)
   if (flags.only === '' && !flags.quick) await writePart(part, found)

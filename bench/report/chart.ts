@@ -6,7 +6,7 @@ import { today } from './measured-on.ts'
 
 const file = join(import.meta.dirname, '../../docs/images/loads.svg')
 
-/** Loads of the picture in README.md. bench/README.md has the figures of all. */
+/** Loads of the picture in README.md. bench/results/loads.md has the figures of all. */
 const SHOWN = ['(a)', '(b)', '(e)']
 
 interface Group {

@@ -5,13 +5,13 @@ import type { Sample } from '../load/runners.ts'
 import { SERVICE } from '../servers/targets.ts'
 import { measuredOn } from './measured-on.ts'
 
-/** The page of results for operators, and the page of all tables. */
-const PAGES = ['../../docs/performance.md', '../README.md', '../../docs/scale.md']
+/** The pages with results for operators. The other parts have a file each. */
+const PAGES = ['../../docs/performance.md', '../../docs/scale.md']
 
 /** Replaces the text between the markers of `part`, in the page that has them. The new text begins with its date. */
 export async function writePart(part: string, markdown: string): Promise<void> {
   const [begin, end] = [`<!-- ${part}: begin -->`, `<!-- ${part}: end -->`]
-  for (const path of PAGES) {
+  for (const path of [...PAGES, `../results/${part}.md`]) {
     const page = join(import.meta.dirname, path)
     const text = await readFile(page, 'utf8')
     const [from, to] = [text.indexOf(begin), text.indexOf(end)]

@@ -4,7 +4,7 @@
 --   psql "$DATABASE_URL" --single-transaction --set ON_ERROR_STOP=1 --file docs/reference/partitions.sql
 --
 -- Names, keys, indexes, triggers, policies and rights do not change. The number of partitions cannot be changed
--- later. 16 partitions cost requests up to 7 % of their rate (bench/README.md, "Partitions").
+-- later. 16 partitions cost requests up to 7 % of their rate (docs/decisions/experiments.md, "Partitions").
 
 set partitions.count = 16;
 

@@ -73,7 +73,7 @@ export async function readChanges(
   const sinceVersion = changesOf(since.version)
   const hasAllChanges = since.number === lastOf(sinceVersion)
   let found = known
-  // Most polls of a complete copy find no changes. A lookup is then enough (bench/README.md).
+  // Most polls of a complete copy find no changes. A lookup is then enough (bench/results/changes.md).
   if (hasAllChanges) found ??= await readLookup(db, table, request)
   if (!hasAllChanges || found?.lookup.version !== since.version) {
     const values = { since: String(since.number), limit, sinceVersion }
