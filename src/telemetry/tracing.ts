@@ -45,7 +45,9 @@ function startSdk(app: FastifyInstance, serviceName: string): void {
   )
   const shutDown = startTraces(serviceName)
   app.addHook('onClose', async () => {
-    await withDeadline(shutDown(), SHUTDOWN_MS, () => {})
+    // A collector that is down fails the last export, and not the shutdown. An error of several addresses has a code only.
+    const exported = shutDown().catch(({ message, code }) => warn(message || code))
+    await withDeadline(exported, SHUTDOWN_MS, () => {})
     disableTraces()
     diag.disable()
   })
