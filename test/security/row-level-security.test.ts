@@ -22,6 +22,13 @@ import { isCitus } from '../support/template.ts'
 const ROWS = lists.map(({ list }) => list.table)
 const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
+const { url, login, mine, foreign } = await addTwoApps()
+
+/** Opens new sessions: no setting is left of another test. The tests only read. */
+async function twoApps(t: Test) {
+  return { service: await openClient(t, login), owner: await openClient(t, url), mine, foreign }
+}
+
 t.test('no setting: no row of any table is visible', async (t) => {
   const { service, owner } = await twoApps(t)
   const { rows: found } = await owner.query<{ name: string }>(
@@ -189,6 +196,7 @@ t.test('statement without one of its conditions: no row of another app is visibl
         t.notMatch(seen, secrets, `${title} without ${condition}`)
         t.not(seen, SEVERAL, `${title} without ${condition}: one connection at most`)
         // Row-level security does not apply to the owner, who sees the rows. Citus may reject the statement.
+        if (leaks.get(condition)) continue
         const open = await everyField(owner, unrestricted, values)
         if (secrets.test(open) || open === SEVERAL || open === REJECTED)
           leaks.set(condition, Number(leaks.get(condition)) + 1)
@@ -286,7 +294,7 @@ t.test(
  * Creates two apps. The connection of `mine` has one row of each type, that of `foreign` has two. A row of
  * each list was removed from both.
  */
-async function twoApps(t: Test) {
+async function addTwoApps() {
   const { url } = await createDatabase(t)
   const db = openAsOwner(t, url)
   const add = async (clientId: string, count: number) => {
@@ -320,6 +328,5 @@ async function twoApps(t: Test) {
   const mine = await add('mine', 1)
   const foreign = await add('foreign', 2)
   await sql`analyze`.execute(db)
-  const service = await openClient(t, await loginOfService(t, db, url))
-  return { service, owner: await openClient(t, url), mine, foreign }
+  return { url, login: await loginOfService(t, db, url), mine, foreign }
 }
