@@ -22,10 +22,9 @@ const PAUSE_MS = 8_000
 t.test('Connections break in the middle of a response: no client gets a partial one', async (t) => {
   await during(t, async () => {
     network.cutEvery(20)
-    await sleep(5_000)
+    await until('connections break', () => network.cuts > 20)
     network.cutEvery(0)
   })
-  t.ok(network.cuts > 20, `${network.cuts} broken connections`)
 })
 
 t.test('503: the network pauses; later it delivers the delayed data', async (t) => {

@@ -54,7 +54,7 @@ const refusesConnections = ({ port }: ServiceProcess) =>
   })
 
 t.test('SIGHUP: the service replaces its connections, and serves', async (t) => {
-  const service = await start(t, { LOG_LEVEL: 'info' })
+  const service = await start(t, { LOG_LEVEL: 'info', SHUTDOWN_DELAY_MS: '0' })
   const golden = await recordOk(service.url, requests)
   for (let n = 1; n <= 2; n += 1) {
     service.process.kill('SIGHUP')
