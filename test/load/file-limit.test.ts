@@ -56,7 +56,7 @@ async function openIdle(port: number, count: number): Promise<Socket[]> {
       .on('error', () => {})
       .resume(),
   )
-  await sleep(3_000)
+  await sleep(1_000)
   return sockets
 }
 

@@ -9,7 +9,7 @@ const { db, login } = await openTestDatabase(t)
 const requests = requestsOf(await addSampleData(db, 500))
 const environment = { DATABASE_URL: login }
 
-const LOAD_MS = 4_000
+const LOAD_MS = 2_000
 const MAX_REQUESTS = 20
 
 t.test(

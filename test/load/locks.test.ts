@@ -23,7 +23,7 @@ t.test('503: a table is locked; requests for other tables get 200, and it is rea
   const readiness = new Set<number>()
   const { unavailable } = await loaded.during(t, () =>
     withLockedTable(db, 'portfolio_transaction', async () => {
-      for (let turn = 0; turn < 10; turn += 1) {
+      for (let turn = 0; turn < 5; turn += 1) {
         others.push(
           await statusOf(loaded, '/accounts/'),
           await statusOf(loaded, '/assets-transfer'),

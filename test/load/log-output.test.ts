@@ -55,9 +55,8 @@ t.test('reader of the log stops: every request gets a response, drops are counte
   t.equal(logged + total, report.sent + requests.length, 'each line is in the log or counted')
 
   stdout?.pause()
-  const stopAgain = startLoad()
-  await until('lines are dropped again', async () => (await dropped()) > total, 120_000)
-  assertAllAnswered(t, await stopAgain())
+  // 600 lines: more than the pipe and its reader hold.
+  for (let n = 0; n < 300; n += 1) await recordOk(service.url, requests)
   t.equal(await service.end('SIGTERM'), 0, 'lines that wait do not prevent the exit')
 })
 

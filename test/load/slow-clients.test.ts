@@ -28,7 +28,8 @@ t.test('200: small requests, while 200 clients read 10,000 rows, 50 of them slow
   const slow = Array.from({ length: 50 }, () => readSlowly(port, page, 10_000))
   const options = { url, golden: large, clients: 150, pauseMs: 1_000, limitMs: 120_000 }
   const stopLarge = startGoldenLoad(t, options)
-  await sleep(15_000)
+  // stopLarge waits until each client has its first page.
+  await sleep(5_000)
   const largeReport = await stopLarge()
   const smallReport = await stopSmall()
   for (const { disconnect } of slow) disconnect()

@@ -24,16 +24,18 @@ const CASES = [
   { path: `${portfolio}`, ...MANY },
 ]
 
+// The peak is that of the process, so each case also includes the ones before it.
+const service = await startServiceProcess(t, {
+  DATABASE_URL: login,
+  LOG_LEVEL: 'error',
+})
+const golden = await recordOk(service.url, requests)
+const before = await peakMemory(service)
+
 for (const { path, connections, pipelined } of CASES) {
   t.test(
     `200: while ${connections} clients send ${pipelined} ${path} and read nothing`,
     async (t) => {
-      const service = await startServiceProcess(t, {
-        DATABASE_URL: login,
-        LOG_LEVEL: 'error',
-      })
-      const golden = await recordOk(service.url, requests)
-      const before = await peakMemory(service)
       const bytes = `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(pipelined)
       const sockets = Array.from({ length: connections }, () => {
         const socket = connect(service.port, '127.0.0.1').on('error', () => {})
@@ -42,7 +44,7 @@ for (const { path, connections, pipelined } of CASES) {
       })
       await sleep(500)
       const stop = startGoldenLoad(t, { url: service.url, golden, clients: 4 })
-      await sleep(2_000)
+      await sleep(1_000)
       const report = await stop()
       const grown = (await peakMemory(service)) - before
       assertNoErrors(t, report, `, memory +${grown} MB`)
