@@ -17,7 +17,7 @@ COPY seeds seeds
 COPY src src
 # As the command, `operator verify` runs this file by the entrypoint. In a container that runs, the other one is on the PATH.
 COPY operator operator
-RUN printf '%s\n' '#!/usr/local/bin/node --disable-sigusr1' "import('/app/src/operator/main.ts')" > /usr/local/bin/operator \
+RUN printf '%s\n' '#!/usr/local/bin/node --disable-sigusr1' "import('/app/src/operator/start.js').then(() => import('/app/src/operator/main.ts'))" > /usr/local/bin/operator \
  && chmod 755 /usr/local/bin/operator
 # Starts the service once, as its user and without a database. Node.js then keeps the compiled modules, which saves a
 # third of the processor time of each start. With other flags of V8, it would compile them again.

@@ -1,15 +1,8 @@
 /** Process of the admin CLI: `operator --help`. */
-import { enableCompileCache } from 'node:module'
-import { join } from 'node:path'
+import './start.js'
 import { setFlagsFromString } from 'node:v8'
 import { readEnvFile, readSecretFiles, withoutEmbedded } from '../env-file.ts'
 
-// Node.js otherwise collects garbage only at 200 MB.
-setFlagsFromString('--heap-growing-percent=30')
-// Loading the modules of a command then grows the space of new objects from 1 MB to 4 MB.
-setFlagsFromString('--semi-space-growth-factor=4')
-// Halves the processor time of a start. It must come before the import of the commands.
-enableCompileCache(join(import.meta.dirname, '../../node_modules/.cache/compile'))
 const { operate } = await import('./cli.ts')
 // The space keeps this size. A smaller one costs an import 1.4 times the processor time; the default, 16 to 80 MB more.
 setFlagsFromString('--semi-space-growth-factor=1')
