@@ -27,7 +27,7 @@ function start([command = '', ...args]: string[]) {
 }
 
 /** Statement of an import that locks the connection. */
-const WRITING = 'update connection set refreshed_at%'
+const WRITING = '-- Sets the time of the refresh.%'
 
 /** Locks a connection in another session, until the test ends. */
 async function lock(t: Test, id: string) {
