@@ -136,7 +136,11 @@ function waitReporter(notice: CommandOptions['notice']): (processID: number, tex
   return (processID, text) => {
     if (isReported) return
     isReported = true
-    const [statement = ''] = text.trim().split(/\s*\n\s*/)
+    // The first line may be the purpose of the statement, as a comment.
+    const [statement = ''] = text
+      .replace(/^--.*\n/, '')
+      .trim()
+      .split(/\s*\n\s*/)
     notice(
       `Waiting for a lock (process ${processID} of PostgreSQL): ${statement}. ` +
         'docs/runbook.md#a-command-waits-for-a-lock finds the session that holds it.',
