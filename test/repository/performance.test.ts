@@ -3,6 +3,9 @@ import { t } from 'tap'
 
 const read = (name: string) => readFile(new URL(`../../${name}`, import.meta.url), 'utf8')
 
+/** What a load is, and not what it takes. */
+const LOADS = ['10 KB']
+
 const results = await readdir(new URL('../../bench/results/', import.meta.url))
 
 t.test('performance: each measured part begins with its date', async (t) => {
@@ -31,4 +34,18 @@ t.test('performance: the picture is of the day of the tables that it shows', asy
   const parts = { 'docs/performance.md': 'summary', 'bench/results/loads.md': 'loads' }
   for (const [page, part] of Object.entries(parts))
     t.match(await read(page), `<!-- ${part}: begin -->\n\nMeasured on ${day}`, page)
+})
+
+t.test('performance: no measured figure is typed beside the tables of the bench', async (t) => {
+  const typed =
+    /\b\d[\d.,]*(?: to \d[\d.,]*)? (?:ms|µs|[kKMG]i?B|rows\/s|requests\/s|%(?! of the highest rate))/g
+  for (const page of ['docs/performance.md', 'bench/README.md']) {
+    const parts = /<!-- ([\w-]+): begin -->[\s\S]*?<!-- \1: end -->/g
+    const figures = (await read(page)).replaceAll(parts, '').match(typed) ?? []
+    t.strictSame(
+      figures.filter((figure) => !LOADS.includes(figure)),
+      [],
+      page,
+    )
+  }
 })
