@@ -344,6 +344,18 @@ t.test('signs that may cancel a row: refused; one sign of all purchases is none'
     t.match((await activitiesOf(await callerWith(...rows))).refusal, message)
 })
 
+t.test('a cancellation after rows that contradict each other: refused', async (t) => {
+  const stated = { ...common, type: 'COMPENSATION', operation_date_day: '2025-03-01' } as const
+  const access = await callerWith(
+    { ...common, titles: '80', amount: '800', operation_date_day: '2025-01-02' },
+    { ...stated, titles: '40', amount: '4' },
+    { ...stated, titles: '100', amount: '10' },
+    { ...common, titles: '-80', amount: '800', operation_date_day: '2025-05-02' },
+  )
+  t.match((await activitiesOf(access)).refusal, /: a row has negative titles\./)
+  t.match((await start('beancount', access)).refusal, /: a row has negative titles\./)
+})
+
 t.test('prices in per cent, of a contract, in pence: the amount tells the price', async (t) => {
   const access = await callerWith(
     { ...common, titles: '5000', price: '97.25', amount: '4862.50' },

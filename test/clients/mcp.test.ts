@@ -977,25 +977,36 @@ async function stdioClient(
   return client
 }
 
-t.test('the packed program over stdio: needs no other file; files of tokens', async (t) => {
-  const folder = t.testdir({
-    token: `${DEMO_TOKEN}\n`,
-    connections: `depot = ${demo.small}\r\n\ngap=${demo.gap}\n`,
-  })
-  const env = environment({
-    INVESTMENT_DATA_TOKEN: '',
-    INVESTMENT_DATA_TOKEN_FILE: join(folder, 'token'),
-    INVESTMENT_DATA_CONNECTIONS: '',
-    INVESTMENT_DATA_CONNECTIONS_FILE: join(folder, 'connections'),
-  })
-  const client = await stdioClient(t, env)
-  const { ask } = await host(t, { depot: demo.small, gap: demo.gap })
-  for (const connection of ['depot', 'gap'])
-    for (const tool of ['describe_connection', 'check_positions', 'list_transfer_orders']) {
-      const { text } = await call(client, tool, { connection })
-      t.equal(text, (await ask(tool, { connection })).text, `${tool}, ${connection}`)
-    }
-})
+/** An investment of the small sample connection, which a transfer order names otherwise. */
+const NAMED = '044e26a3-b464-88f9-ab11-f77c95505d11'
+
+t.test(
+  'the packed program over stdio: needs no other file; files of tokens and names',
+  async (t) => {
+    const folder = t.testdir({
+      token: `${DEMO_TOKEN}\n`,
+      connections: `depot = ${demo.small}\r\n\ngap=${demo.gap}\n`,
+      names: `${NAMED.toUpperCase()} = A name, with = and a comma\r\n\n`,
+    })
+    const env = environment({
+      INVESTMENT_DATA_TOKEN: '',
+      INVESTMENT_DATA_TOKEN_FILE: join(folder, 'token'),
+      INVESTMENT_DATA_CONNECTIONS: '',
+      INVESTMENT_DATA_CONNECTIONS_FILE: join(folder, 'connections'),
+      INVESTMENT_DATA_NAMES_FILE: join(folder, 'names'),
+    })
+    const client = await stdioClient(t, env)
+    const names = { [NAMED]: 'A name, with = and a comma' }
+    const { ask } = await host(t, { depot: demo.small, gap: demo.gap }, { names })
+    for (const connection of ['depot', 'gap'])
+      for (const tool of ['describe_connection', 'check_positions', 'list_transfer_orders']) {
+        const { text } = await call(client, tool, { connection })
+        t.equal(text, (await ask(tool, { connection })).text, `${tool}, ${connection}`)
+      }
+    const { text } = await call(client, 'check_positions', { connection: 'depot' })
+    t.match(text, '\tA name, with = and a comma\t')
+  },
+)
 
 t.test(
   'the program: standard output has only messages of the protocol; it ends with its input',
@@ -1053,6 +1064,11 @@ t.test('wrong settings: the program ends with a sentence that has no token', asy
     [{ INVESTMENT_DATA_CONNECTIONS: `=${token}` }, /not 1 to 40 letters/],
     [{ INVESTMENT_DATA_CONNECTIONS: `a=${token},a=${token}` }, /twice/],
     [{ INVESTMENT_DATA_CONNECTIONS: ',' }, /no connection/],
+    [{ INVESTMENT_DATA_NAMES_FILE: '/nowhere' }, /NAMES_FILE cannot be read \(ENOENT\)/],
+    [
+      { INVESTMENT_DATA_NAMES_FILE: join(ROOT, 'package.json') },
+      /NAMES_FILE is not identifier=name/,
+    ],
     [{ INVESTMENT_DATA_CONNECTIONS: 'a=..' }, /A setting is wrong: the token of a connection/],
   ]
   for (const [values, message] of wrong) {

@@ -147,12 +147,13 @@ const complete = (position: string, verifiedFrom = '2025-01-01', verifiedRows = 
   position,
 })
 /** A history that nobody can verify. */
-const unknown = (reason: string, position: string | null = null) => ({
+const unknown = (reason: string, position: string | null = null, ...others: string[]) => ({
   status: 'notVerifiable',
   verifiedRows: 0,
   verifiedFrom: null,
   position,
   reason,
+  reasons: [reason, ...others],
 })
 const gap = (day: string, expected: string, found: string, position: string | null) => ({
   status: 'gap',
@@ -376,7 +377,11 @@ const CHECKS: [name: string, given: Given[], check: object][] = [
       ['SELL', '2025-02-01', '30.5'],
       ['COMPENSATION', '2025-02-02', '70'],
     ],
-    { ...gap('2025-02-02', '70', '-20.5', '70.0'), reason: 'shortPosition' },
+    {
+      ...gap('2025-02-02', '70', '-20.5', '70.0'),
+      reason: 'shortPosition',
+      reasons: ['shortPosition'],
+    },
   ],
   [
     'more shares leave than had arrived, and a row states what is left',
@@ -545,6 +550,29 @@ const CHECKS: [name: string, given: Given[], check: object][] = [
   ],
 ]
 
+/** Histories with more than one reason. */
+const SEVERAL_REASONS: [name: string, given: Given[], check: object][] = [
+  [
+    'rows of one moment, then a cancellation, then a short sale',
+    [
+      ['UNKNOWN', '2025-01-01', '40'],
+      ['UNKNOWN', '2025-01-01', '100'],
+      ['BUY', '2025-02-01', '-5'],
+      ['UNKNOWN', '2025-03-01', '10'],
+      ['SELL', '2025-04-01', '30'],
+    ],
+    unknown('differentStatements', null, 'negativeShares', 'shortPosition'),
+  ],
+  [
+    'two reasons in one moment',
+    [
+      ['EXPIRATION', '2025-01-01', '1'],
+      ['BUY', '2025-01-01', '-5'],
+    ],
+    unknown('negativeShares', null, 'noEffect'),
+  ],
+]
+
 /** Positions of one moment that contradict each other. The order of the rows, and so of their identifiers, has no effect. */
 const CONTRADICTIONS: [name: string, before: Given[], moment: Given[], check: object][] = [
   [
@@ -614,7 +642,7 @@ for (const [language, client] of clients) {
       t.equal(rows.map((row) => row.transactionId).join(' '), ids)
     })
 
-  for (const [name, given, check] of CHECKS)
+  for (const [name, given, check] of [...CHECKS, ...SEVERAL_REASONS])
     t.test(`${language}: positions: ${name}`, async (t) => {
       const checks = await client.read(copyOf(t, given), 'mine', 'checks')
       t.strictSame(checks, [{ portfolioId: 'p', investment: 'x', ...check }])

@@ -14,7 +14,7 @@ const PAGE_SIZE = 10_000
 /** Standard output has only messages of the protocol. */
 const print = (line: string) => process.stderr.write(`${line}\n`)
 
-function serve({ baseUrl, token, connections }: Settings): void {
+function serve({ baseUrl, token, connections, names }: Settings): void {
   const api = new InvestmentData({
     baseUrl,
     token,
@@ -22,7 +22,9 @@ function serve({ baseUrl, token, connections }: Settings): void {
     callTimeoutMs: CALL_TIMEOUT_MS,
     onWarning: print,
   })
-  serveStdio(() => createServer({ api, connections }), { onerror: ({ message }) => print(message) })
+  serveStdio(() => createServer({ api, connections, names }), {
+    onerror: ({ message }) => print(message),
+  })
 }
 
 try {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { InvestmentData } from '../../typescript/src/index.ts'
+import { InvestmentData, type InvestmentNames } from '../../typescript/src/index.ts'
 
 /** Settings of the program, checked. */
 export interface Settings {
@@ -7,6 +7,8 @@ export interface Settings {
   token: string
   /** Connection tokens by the names that the assistant sees. */
   connections: Record<string, string>
+  /** Names of investments by their identifiers. */
+  names: InvestmentNames
 }
 
 /** A setting is missing or wrong. The message is a sentence for the user, without a token. */
@@ -16,6 +18,7 @@ type Environment = Record<string, string | undefined>
 
 /** Letters, digits, `.`, `_` and `-`: the names stand in the schemas of the tools. */
 const NAME = /^[\p{L}\p{N}._-]{1,40}$/u
+const IDENTIFIER = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
 
 /**
  * Reads the settings from the environment and from the files that it names.
@@ -30,7 +33,26 @@ export function readSettings(env: Environment): Settings {
   const isFile = settingOf(env, 'INVESTMENT_DATA_CONNECTIONS') === undefined
   const connections = connectionsOf(list.split(isFile ? /\r?\n/ : ','))
   checkTokens(baseUrl, token, connections)
-  return { baseUrl, token, connections }
+  return { baseUrl, token, connections, names: namesOf(env) }
+}
+
+/** Reads the file of names, if there is one. A name may have a comma, so there is no variable with a list. */
+function namesOf(env: Environment): InvestmentNames {
+  const path = settingOf(env, 'INVESTMENT_DATA_NAMES_FILE')
+  if (path === undefined) return {}
+  const names: Record<string, string> = {}
+  for (const line of contentOf('INVESTMENT_DATA_NAMES', path).split(/\r?\n/)) {
+    if (line.trim() === '') continue
+    const [key = '', ...rest] = line.split('=')
+    const identifier = key.trim().toLowerCase()
+    const name = rest.join('=').trim()
+    if (!IDENTIFIER.test(identifier) || name === '')
+      throw new SettingsError(
+        'A line in the file of INVESTMENT_DATA_NAMES_FILE is not identifier=name.',
+      )
+    names[identifier] = name
+  }
+  return names
 }
 
 /** An empty variable is the same as none: the forms of many hosts leave it empty. */

@@ -50,10 +50,10 @@ class Rows(List[PortfolioTransaction]):
 
 def refuse_guesses(rows: List[PortfolioTransaction]) -> None:
     for check in check_positions(Rows(rows)):
-        problem = REFUSED.get(check.reason or "")
-        if problem:
-            where = f"Investment {check.investment} of portfolio {check.portfolio_id}"
-            raise ValueError(f"{where}: {problem}")
+        for reason in check.reasons:
+            if reason in REFUSED:
+                where = f"Investment {check.investment} of portfolio {check.portfolio_id}"
+                raise ValueError(f"{where}: {REFUSED[reason]}")
 
 
 def commodity_of(investment: Optional[str]) -> str:

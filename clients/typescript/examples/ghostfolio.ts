@@ -33,13 +33,14 @@ const REFUSED: Record<string, string> = {
 
 /** @throws Error for a history that the file would show wrongly */
 function refuseGuesses(rows: PortfolioTransaction[]): void {
-  for (const check of checkPositions({ portfolioTransactions: () => rows })) {
-    const problem = REFUSED[check.reason ?? '']
-    if (problem !== undefined)
-      throw new Error(
-        `Investment ${check.investment} of portfolio ${check.portfolioId}: ${problem}`,
-      )
-  }
+  for (const check of checkPositions({ portfolioTransactions: () => rows }))
+    for (const reason of check.reasons ?? []) {
+      const problem = REFUSED[reason]
+      if (problem !== undefined)
+        throw new Error(
+          `Investment ${check.investment} of portfolio ${check.portfolioId}: ${problem}`,
+        )
+    }
 }
 
 const refuse = (row: PortfolioTransaction, problem: string): never => {

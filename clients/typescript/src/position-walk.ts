@@ -59,6 +59,8 @@ export interface PositionCheck {
   firstGap?: Gap
   /** Why the rows do not tell all. Present if the status is `notVerifiable`; with a gap there may be one, too. */
   reason?: PositionReason
+  /** All reasons, each once, from the first one, which is `reason`. Present if there is one. */
+  reasons?: PositionReason[]
 }
 
 /** Types of payments for the shares of an earlier day, the record date. */
@@ -183,7 +185,7 @@ class Walk {
   #isShort = false
   #firstGap: Gap | undefined
   /** Why the history is not verifiable, from the first such row. */
-  #reason: PositionReason | undefined
+  readonly #reasons = new Set<PositionReason>()
   #verifiedRows = 0
   /** Day from which the position is known, and the stated positions since then that are right. */
   #from: string
@@ -211,13 +213,14 @@ class Walk {
       verifiedRows: this.#verifiedRows,
       verifiedFrom: this.#rightRows > 0 ? this.#from : null,
     }
-    if (this.#firstGap !== undefined) {
-      const gap = { ...facts, status: 'gap', firstGap: this.#firstGap } as const
-      return this.#reason === undefined ? gap : { ...gap, reason: this.#reason }
-    }
-    const reason = this.#reason ?? (this.#verifiedRows === 0 ? 'noStatement' : undefined)
-    if (reason !== undefined) return { ...facts, status: 'notVerifiable', reason }
-    return { ...facts, status: 'complete' }
+    const reasons = [...this.#reasons]
+    const firstGap = this.#firstGap
+    if (firstGap === undefined && reasons.length === 0 && this.#verifiedRows === 0)
+      reasons.push('noStatement')
+    const [reason] = reasons
+    const why = reason === undefined ? {} : { reason, reasons }
+    if (firstGap !== undefined) return { ...facts, status: 'gap', firstGap, ...why }
+    return { ...facts, status: reason === undefined ? 'complete' : 'notVerifiable', ...why }
   }
 
   #position(): Decimal | null {
@@ -237,7 +240,7 @@ class Walk {
     this.#ends.push({ day, sum: this.#sum })
     const shares = [...this.#starts.values()].map((start) => add(start, this.#sum))
     if (shares.length > 0 && shares.every(({ units }) => units < 0n)) {
-      this.#reason ??= 'shortPosition'
+      this.#reasons.add('shortPosition')
       this.#isShort = true
     }
   }
@@ -247,11 +250,11 @@ class Walk {
     // A row may state any position of the moment.
     const sums = [this.#sum]
     const statements: Statement[] = []
-    let doubt: PositionReason | undefined
+    const doubts: PositionReason[] = []
     for (const row of rows) {
       const change = changeOf(row, this.#mixed)
       if (typeof change === 'string') {
-        doubt ??= change
+        doubts.push(change)
         continue
       }
       this.#sum = add(this.#sum, change)
@@ -259,13 +262,13 @@ class Walk {
       if (positionEffect(row.type) === '=' && row.titles !== null)
         statements.push({ type: row.type, shares: exactOf(row.titles), sum: this.#sum })
     }
-    if (doubt === undefined) this.#compare(day, statements, sums)
-    else this.#lose(day, doubt)
+    if (doubts.length === 0) this.#compare(day, statements, sums)
+    else this.#lose(day, doubts)
   }
 
-  /** Forgets the position after a row that does not tell how it changes it. */
-  #lose(day: string, reason: PositionReason): void {
-    this.#reason ??= reason
+  /** Forgets the position after rows that do not tell how they change it. */
+  #lose(day: string, reasons: PositionReason[]): void {
+    for (const reason of reasons) this.#reasons.add(reason)
     this.#starts = new Map()
     this.#ends = []
     this.#unknownDay = day
@@ -278,7 +281,7 @@ class Walk {
     if (first === undefined) return
     const starts = others.reduce(intersection, first)
     if (starts.size === 0) {
-      this.#lose(day, 'differentStatements')
+      this.#lose(day, ['differentStatements'])
       return
     }
     this.#isShort = false

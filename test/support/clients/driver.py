@@ -121,7 +121,7 @@ def camel(value: Any) -> Any:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         value = {each.name: getattr(value, each.name) for each in dataclasses.fields(value)}
         return {re.sub("_(.)", lambda found: found[1].upper(), name): camel(each) for name, each in value.items()}
-    return [camel(each) for each in value] if isinstance(value, list) else value
+    return [camel(each) for each in value] if isinstance(value, (list, tuple)) else value
 
 
 def is_postgres(call: Dict[str, Any]) -> bool:
@@ -198,11 +198,11 @@ def known(value: Any) -> Any:
         value = camel(value)
     if not isinstance(value, dict):
         return value
-    optional = ("firstGap", "reason")
+    optional = ("firstGap", "reason", "reasons")
     return {
         name: known(each)
         for name, each in value.items()
-        if each is not None or name not in optional
+        if each not in (None, []) or name not in optional
     }
 
 

@@ -76,6 +76,8 @@ class PositionCheck:
     position: Optional[Decimal] = None
     #: Why the rows do not tell all, if the status is ``notVerifiable``; with a gap there may be one, too.
     reason: Optional[PositionReason] = None
+    #: All reasons, each once, from the first one, which is ``reason``. Empty if there is none.
+    reasons: Tuple[PositionReason, ...] = ()
 
 
 class History:
@@ -180,7 +182,8 @@ class _Walk:
         self._is_short = False
         self._first_gap: Optional[Gap] = None
         #: Why the history is not verifiable, from the first such row.
-        self._reason: Optional[PositionReason] = None
+        # A dictionary keeps the order.
+        self._reasons: Dict[PositionReason, None] = {}
         self._verified_rows = 0
         #: Day from which the position is known, and the stated positions since then that are right.
         self._from = effective_day(first_row)
@@ -194,13 +197,13 @@ class _Walk:
         return self._check
 
     def _new_check(self) -> PositionCheck:
-        reason = self._reason
+        reasons = tuple(self._reasons)
         status: PositionStatus = "complete"
         if self._first_gap:
             status = "gap"
-        elif reason or not self._verified_rows:
+        elif reasons or not self._verified_rows:
             status = "notVerifiable"
-            reason = reason or "noStatement"
+            reasons = reasons or ("noStatement",)
         return PositionCheck(
             self._portfolio_id,
             self._investment,
@@ -209,7 +212,8 @@ class _Walk:
             self._from if self._right_rows else None,
             self._first_gap,
             self._position(),
-            reason,
+            reasons[0] if reasons else None,
+            reasons,
         )
 
     def _position(self) -> Optional[Decimal]:
@@ -229,7 +233,7 @@ class _Walk:
             self._moment(day, moment)
         self._ends.append((day, self._sum))
         if self._starts and all(EXACT.add(start, self._sum) < 0 for start in self._starts):
-            self._reason = self._reason or "shortPosition"
+            self._reasons["shortPosition"] = None
             self._is_short = True
 
     def _moment(self, day: str, rows: List[PortfolioTransaction]) -> None:
@@ -237,24 +241,24 @@ class _Walk:
         # A row may state any position of the moment.
         sums = [self._sum]
         statements: List[_Statement] = []
-        doubt: Optional[PositionReason] = None
+        doubts: List[PositionReason] = []
         for row in rows:
             change = _change_of(row, self._mixed)
             if not isinstance(change, Decimal):
-                doubt = doubt or change
+                doubts.append(change)
                 continue
             self._sum = EXACT.add(self._sum, change)
             sums.append(self._sum)
             if position_effect(row["type"]) == "=" and row["titles"] is not None:
                 statements.append(_Statement(row["type"], row["titles"], self._sum))
-        if doubt is None:
-            self._compare(day, statements, sums)
+        if doubts:
+            self._lose(day, doubts)
         else:
-            self._lose(day, doubt)
+            self._compare(day, statements, sums)
 
-    def _lose(self, day: str, reason: PositionReason) -> None:
-        """Forgets the position after a row that does not tell how it changes it."""
-        self._reason = self._reason or reason
+    def _lose(self, day: str, reasons: List[PositionReason]) -> None:
+        """Forgets the position after rows that do not tell how they change it."""
+        self._reasons.update(dict.fromkeys(reasons))
         self._starts = []
         self._ends = []
         self._unknown_day = day
@@ -268,7 +272,7 @@ class _Walk:
         for each in others:
             starts = _intersection(starts, each)
         if not starts:
-            self._lose(day, "differentStatements")
+            self._lose(day, ["differentStatements"])
             return
         self._is_short = False
         right = _intersection(self._starts, starts)
