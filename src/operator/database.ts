@@ -30,7 +30,7 @@ const CONNECT_MS = 10_000
 /** Time after which the command says which statement waits for a lock. */
 const SLOW_MS = 2_000
 /** Statements whose time is that of other sessions. The work of other statements may take minutes. */
-const TAKES_LOCK = /^\s*(lock table|update connection) |\sfor (no key )?update$/
+const TAKES_LOCK = /^(?:\s*--.*\n)?\s*(lock table|update connection) |\sfor (no key )?update$/
 /** Time in which the sessions of an interrupted `refresh` finish their lines. */
 const FINISH_MS = 10_000
 
