@@ -33,21 +33,6 @@ export function showCode(code, text) {
   code.replaceChildren(...parts, text.slice(end))
 }
 
-/** Lets the keyboard reach what scrolls, and nothing else. */
-const scrolling = new ResizeObserver((entries) => {
-  const sizes = entries.map(({ target }) => ({
-    target,
-    scrolls: target.scrollWidth > target.clientWidth || target.scrollHeight > target.clientHeight,
-  }))
-  for (const { target, scrolls } of sizes) {
-    if (scrolls) target.tabIndex = 0
-    else target.removeAttribute('tabindex')
-  }
-})
-
-/** Watches the size of code or of a table. */
-export const watchScrolling = (element) => scrolling.observe(element)
-
 /** Copies a text, and says so in the button. */
 export async function copy(text, button) {
   const { textContent: label } = button

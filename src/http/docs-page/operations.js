@@ -1,7 +1,7 @@
 /** Operations of the page: their forms, requests, responses and samples. */
 
 import { codeSamples } from '../openapi/code-samples.js'
-import { copy, showCode, watchScrolling } from './code.js'
+import { copy, showCode } from './code.js'
 import { addButton, create, main, remember, remembered } from './dom.js'
 import { markdownOf } from './markdown.js'
 import { base } from './settings.js'
@@ -69,7 +69,7 @@ function renderResponse({ response, text }) {
   showCode(code, shown.slice(0, MAX_SHOWN))
   const rest = shown.length - MAX_SHOWN
   if (rest > 0) code.append(`\n… and ${rest.toLocaleString('en')} characters more: see Download`)
-  const body = create('pre', { wholeText: shown, className }, code)
+  const body = create('pre', { wholeText: shown, className, tabIndex: 0 }, code)
   const headers = [...response.headers].map((header) => header.join(': ')).join('\n')
   return [
     ...helpLinks({ response, text }),
@@ -114,7 +114,6 @@ function start(operation) {
     for (const element of shown) element.remove()
     shown = elements
     block.append(...shown)
-    for (const pre of block.querySelectorAll('pre')) watchScrolling(pre)
     output.textContent = text
     output.className = status < 400 ? '' : 'error'
     for (const tab of tabs) tab.ariaPressed = tab.textContent === `${status}`
@@ -180,7 +179,7 @@ function examplesOf(row) {
   meaning.append(...row.cells[1].cloneNode(true).childNodes)
   const codes = [...meaning.querySelectorAll('a[href^="#"]')].map(({ hash }) => hash)
   const copies = codes.map((hash) => main.querySelector(`${hash} ~ .code pre`).cloneNode(true))
-  for (const copy of copies) copy.className = 'wrapped'
+  for (const copy of copies) Object.assign(copy, { className: 'wrapped', tabIndex: 0 })
   return [meaning, ...copies]
 }
 

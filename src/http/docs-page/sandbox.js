@@ -1,6 +1,5 @@
 /** Stories of the sample data: requests with known results, in a service that has the demo tokens. */
 import { chronological, dayOf, walk, yearsOf } from './calculator.js'
-import { watchScrolling } from './code.js'
 import { addButton, breakable, create, main } from './dom.js'
 import { showTarget } from './navigation.js'
 import { base } from './settings.js'
@@ -197,11 +196,9 @@ function comparisonTable(comparison) {
     const isEqual = expected === found
     const judgement = create('span', {}, isEqual ? 'equal' : 'differs')
     judgement.className = isEqual ? 'good' : 'error'
-    return [[result, create('small', {}, about)], [expected], [found], [judgement]]
+    return [[result, create('small', {}, about)], [judgement], [expected], [found]]
   })
-  const element = table(['Result', 'Expected', 'Found', 'Equal'], rows)
-  watchScrolling(element)
-  return element
+  return table('Results', ['Result', 'Equal', 'Expected', 'Found'], rows)
 }
 
 function rowTable(portfolio, account) {
@@ -216,17 +213,17 @@ function rowTable(portfolio, account) {
     'details',
     {},
     create('summary', {}, `${rows.length} rows of the responses`),
-    // A phone scrolls it, also by keys.
-    Object.assign(table(names, rows), { tabIndex: 0, role: 'region', ariaLabel: 'Rows' }),
+    table('Rows', names, rows),
   )
 }
 
-/** @param rows texts and elements of each cell */
-function table(names, rows) {
+/** Makes a table that a phone scrolls, also by keys. @param rows texts and elements of each cell */
+function table(label, names, rows) {
   const head = names.map((name) => create('th', {}, name))
   const lines = rows.map((cells) =>
     create('tr', {}, ...cells.map((parts) => create('td', {}, ...parts))),
   )
   const body = [create('thead', {}, create('tr', {}, ...head)), create('tbody', {}, ...lines)]
-  return create('div', { className: 'scroll' }, create('table', {}, ...body))
+  const attributes = { className: 'scroll', tabIndex: 0, role: 'region', ariaLabel: label }
+  return create('div', attributes, create('table', {}, ...body))
 }

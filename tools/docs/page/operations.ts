@@ -130,7 +130,7 @@ function exampleResponses(content: NonNullable<Response['content']>) {
     const [example] = Object.values(examples ?? {})
     const { value } = example ?? {}
     const text = typeof value === 'string' ? value : JSON.stringify(value, null, 2)
-    return pre(text, ` data-type="${type}"${index > 0 ? ' hidden' : ''}`)
+    return pre(text, ` data-type="${type}" tabindex="0"${index > 0 ? ' hidden' : ''}`)
   })
   return `<div class="code response"><div class="bar"><output>Example response</output></div>${blocks.join('')}</div>`
 }
