@@ -3,14 +3,18 @@
  *
  *     npm run plant -- test/simulation/planted.ts
  *     npm run plant -- test/simulation/planted.ts --only 'lost plan'
+ *     npm run plant -- test/planted/*.ts
+ *     npm run plant -- test/planted/http.ts --all
  *
- * The module of the list exports `command`, what its output `shows` of a failed check, and `plants`: each has a name, a file,
- * the text to search for and its replacement, and may have a command of its own. It ends with 1 if a fault is not found, if
- * the command fails otherwise, or if a fault no longer applies: its text must be in the file once.
+ * The module of a list exports `plants`: each has a name, a file, the text to search for and its replacement, and the tests
+ * that find it. A list may instead export a `command`, and what its output `shows` of a failed check. With --all, all files
+ * of `npm test` run. The last lines are a table. It ends with 1 if a fault is not found, if the command fails otherwise, or
+ * if a fault no longer applies: its text must be in the file once.
  */
 import { execFileSync, spawnSync } from 'node:child_process'
 import {
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readFileSync,
@@ -19,7 +23,7 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { dirname, join, resolve } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { parseArgs } from 'node:util'
 
@@ -31,23 +35,30 @@ export interface Plant {
   replace: string
   /** Replaces the command of the list. */
   command?: string[]
+  /** Test files that find it: they run if there is no command. */
+  tests?: string[]
 }
 
 interface PlantList {
   /** Program and arguments. It runs in the copy, and fails if it has found the fault. */
-  command: string[]
+  command?: string[]
   /** What the output of the command has if a check has failed. */
-  shows: RegExp
+  shows?: RegExp
+  environment?: NodeJS.ProcessEnv
   plants: Plant[]
 }
 
+/** Folders with packages. */
+const PACKAGES = ['.', 'test/clients', 'clients/mcp', 'tools/checks']
+/** A test file that has failed, in the output of test/run.ts. */
+const FAILED_FILE = /^not ok \d+ of \d+: (\S+)/gm
+
 const { values, positionals } = parseArgs({
   allowPositionals: true,
-  options: { only: { type: 'string', default: '' } },
+  options: { only: { type: 'string', default: '' }, all: { type: 'boolean', default: false } },
 })
 const root = resolve(import.meta.dirname, '..')
-const [list = ''] = positionals
-const { command, shows, plants }: PlantList = await import(pathToFileURL(resolve(list)).href)
+const { env: environment } = process
 
 /** Copies what git knows, and new files, beside a link to the packages. */
 function copyCheckout(): string {
@@ -57,7 +68,10 @@ function copyCheckout(): string {
     mkdirSync(dirname(join(copy, name)), { recursive: true })
     cpSync(join(root, name), join(copy, name), { force: true })
   }
-  symlinkSync(join(root, 'node_modules'), join(copy, 'node_modules'))
+  for (const folder of PACKAGES) {
+    const packages = join(root, folder, 'node_modules')
+    if (existsSync(packages)) symlinkSync(packages, join(copy, folder, 'node_modules'))
+  }
   return copy
 }
 
@@ -69,19 +83,35 @@ function plantedText({ file, search, replace }: Plant): string {
   return text.replace(search, () => replace)
 }
 
+/** Returns the command that finds a fault. */
+function commandOf({ command }: PlantList, plant: Plant): string[] {
+  const given = plant.command ?? command
+  if (given !== undefined) return given
+  const files = values.all ? [] : (plant.tests ?? [])
+  return ['node', '--disable-warning=ExperimentalWarning', 'test/run.ts', ...files]
+}
+
 /** @returns what the command says of the fault; undefined if it does not find it. @throws Error if it fails otherwise */
-function find(copy: string, plant: Plant): string | undefined {
+function find(copy: string, list: PlantList, plant: Plant): string | undefined {
   const planted = join(copy, plant.file)
   writeFileSync(planted, plantedText(plant))
-  const [program = '', ...options] = plant.command ?? command
+  const [program = '', ...options] = commandOf(list, plant)
   // The same Node.js, whatever is first in PATH.
   const run = program === 'node' ? process.execPath : program
-  const { status, stdout, stderr } = spawnSync(run, options, { cwd: copy, encoding: 'utf8' })
+  const env = { ...environment, ...list.environment }
+  const { status, stdout, stderr } = spawnSync(run, options, {
+    cwd: copy,
+    encoding: 'utf8',
+    env,
+    maxBuffer: 2 ** 30,
+  })
   cpSync(join(root, plant.file), planted)
   if (status === 0) return undefined
   const output = `${stdout}\n${stderr}`
-  if (!shows.test(output)) throw new Error(`no check has failed\n${lastLines(output)}`)
-  return lastLines(output)
+  const shows = list.shows ?? FAILED_FILE
+  if (output.search(shows) < 0) throw new Error(`no check has failed\n${lastLines(output)}`)
+  if (list.shows !== undefined) return lastLines(output)
+  return [...output.matchAll(FAILED_FILE)].map(([, file]) => file).join(', ')
 }
 
 /** Shortens the lines, and keeps the last ones. */
@@ -94,23 +124,33 @@ function lastLines(output: string): string {
 }
 
 const copy = copyCheckout()
+const table: string[] = []
 let failed = 0
-try {
-  for (const plant of plants.filter(({ name }) => name.includes(values.only))) {
+
+function plantAll(kind: string, list: PlantList): void {
+  for (const plant of list.plants.filter(({ name }) => name.includes(values.only))) {
     const startedAt = Date.now()
-    const seconds = () => `${((Date.now() - startedAt) / 1_000).toFixed(0)} s`
+    let found: string | undefined
     try {
-      const found = find(copy, plant)
-      if (found === undefined) failed += 1
-      console.log(`${found ? 'found' : 'NOT FOUND'}: ${plant.name} (${seconds()})`)
-      if (found) console.log(found)
+      found = find(copy, list, plant)
     } catch (error) {
-      failed += 1
-      console.log(`NOT FOUND: ${plant.name}: ${(error as Error).message}`)
+      console.log(`${plant.name}: ${(error as Error).message}`)
     }
+    if (found === undefined) failed += 1
+    const seconds = ((Date.now() - startedAt) / 1_000).toFixed(0)
+    console.log(`${found === undefined ? 'NOT FOUND' : 'found'}: ${plant.name} (${seconds} s)`)
+    if (found !== undefined) console.log(found)
+    const tests = (list.command === undefined && found) || (found && 'the command') || 'NOT FOUND'
+    table.push(`| ${plant.name} | ${kind} | ${tests} | ${seconds} |`)
   }
+}
+
+try {
+  for (const file of positionals)
+    plantAll(basename(file, '.ts'), await import(pathToFileURL(resolve(file)).href))
 } finally {
   rmSync(copy, { recursive: true })
 }
+console.log(['| Fault | Kind | Found by | Seconds |', '|---|---|---|---|', ...table].join('\n'))
 console.log(failed === 0 ? 'All faults are found.' : `${failed} faults are not found.`)
 process.exitCode = failed === 0 ? 0 : 1

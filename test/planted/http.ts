@@ -1,0 +1,193 @@
+import type { Plant } from '../../tools/plant.ts'
+
+/** Faults of HTTP, limits, the docs page, the log and telemetry. */
+
+const http = 'src/http/'
+const CONDITIONAL = ['test/lists/conditional-requests.test.ts']
+
+export const plants: Plant[] = [
+  {
+    name: 'the scheme of the credentials must be in upper case',
+    file: `${http}authentication.ts`,
+    search: '+=*)$/i',
+    replace: '+=*)$/',
+    tests: ['test/security/authentication.test.ts'],
+  },
+  {
+    name: 'a request without credentials has malformed ones',
+    file: `${http}authentication.ts`,
+    search: "problem('missing_credentials')",
+    replace: "problem('malformed_credentials')",
+    tests: ['test/security/authentication.test.ts'],
+  },
+  {
+    name: 'a page of another version is sent',
+    file: `${http}preconditions.ts`,
+    search: "if (version !== undefined && version !== current) throw problem('data_changed')",
+    replace: "if (version === '') throw problem('data_changed')",
+    tests: [...CONDITIONAL, 'test/lists/pages.test.ts'],
+  },
+  {
+    name: 'all formats have one ETag',
+    file: `${http}preconditions.ts`,
+    search: '[revision, name, format, ...query]',
+    replace: '[revision, name, ...query]',
+    tests: [...CONDITIONAL, 'test/lists/exact-decimals.test.ts', 'test/lists/export.test.ts'],
+  },
+  {
+    name: 'an ETag with the encoding of a proxy is unknown',
+    file: `${http}compression.ts`,
+    search: "'(?:(?:--?|;)(?:gzip|br|zstd|deflate))?'",
+    replace: "''",
+    tests: ['test/http/headers.test.ts'],
+  },
+  {
+    name: 'Vary does not name accept',
+    file: `${http}list-response.ts`,
+    search: "'accept, accept-encoding'",
+    replace: "'accept-encoding'",
+    tests: ['test/http/headers.test.ts', 'test/lists/exact-decimals.test.ts'],
+  },
+  {
+    name: 'a format with the weight 0 is sent',
+    file: `${http}negotiation.ts`,
+    search: '!(weight > 0 && weight <= 1)',
+    replace: '!(weight <= 1)',
+    tests: ['test/lists/exact-decimals.test.ts', 'test/lists/export.test.ts'],
+  },
+  {
+    name: 'a broken export ends like a complete one',
+    file: `${http}list-response.ts`,
+    search: "  stream.once('error', reset)\n",
+    replace: "  stream.once('error', () => raw.end())\n",
+    tests: ['test/lists/export.test.ts', 'test/load/interrupted-exports.test.ts'],
+  },
+  {
+    name: 'wget continues an export with other data',
+    file: 'src/routes/list.ts',
+    search: '/^bytes=0*[1-9][0-9]*-$/i.test(range)',
+    replace: "range === 'bytes'",
+    tests: ['test/lists/export.test.ts'],
+  },
+  {
+    name: 'a request may have two Host headers',
+    file: `${http}malformed-requests.ts`,
+    search: "host.includes(',') &&",
+    replace: "host === ',' &&",
+    tests: ['test/http/bad-input.test.ts', 'test/http/errors.test.ts'],
+  },
+  {
+    name: 'a GET request may have a body',
+    file: `${http}malformed-requests.ts`,
+    search: 'if (isAllowed)\n',
+    replace: "if (isAllowed && method === 'HEAD')\n",
+    tests: ['test/http/bad-input.test.ts', 'test/http/errors.test.ts'],
+  },
+  {
+    name: 'an error follows the start of a response',
+    file: `${http}malformed-requests.ts`,
+    search: 'const isResponding = socket._httpMessage?.headersSent ?? false',
+    replace: 'const isResponding = false',
+    tests: ['test/http/pipelining.test.ts'],
+  },
+  {
+    name: 'all names of a long query are parsed',
+    file: `${http}query-string.ts`,
+    search: 'parse(firstParameters(text, MAX_PARAMETER_ERRORS + 1))',
+    replace: 'parse(firstParameters(text, 100 * MAX_PARAMETER_ERRORS))',
+    tests: ['test/http/price-of-requests.test.ts', 'test/lists/parameters.test.ts'],
+  },
+  {
+    name: 'an instance that shuts down is ready',
+    file: 'src/routes/health.ts',
+    search: 'if (state.draining)\n',
+    replace: "if (state.draining && last === 'unanswered')\n",
+    tests: ['test/http/health.test.ts', 'test/load/shutdown.test.ts'],
+  },
+  {
+    name: 'clients that accept any encoding get another one than gzip',
+    file: `${http}compression.ts`,
+    search: "return parts.join().replace('*', 'gzip')",
+    replace: "return parts.join().replace('*', 'zstd')",
+    tests: ['test/http/headers.test.ts'],
+  },
+  {
+    name: 'the log has the path, and so the connection token',
+    file: `${http}log.ts`,
+    search: 'route: request.routeOptions.url,\n',
+    replace: 'route: request.url,\n',
+    tests: ['test/security/tokens-in-log.test.ts', 'test/http/access-log.test.ts'],
+  },
+  {
+    name: 'the next line is appended to one that a full disk has cut',
+    file: `${http}log.ts`,
+    search: String.raw`isCut ? '\n' : ''`,
+    replace: "isCut ? '' : ''",
+    tests: ['test/http/log-destination.test.ts', 'test/servers/full-disk.test.ts'],
+  },
+  {
+    name: 'health checks wait behind the rejections of their address',
+    file: `${http}delays.ts`,
+    search: 'tenants.ofHealthChecks(ip)',
+    replace: 'tenants.of(ip)',
+    tests: ['test/http/delays.test.ts'],
+  },
+  {
+    name: 'a window of the quota never lasts',
+    file: `${http}quota.ts`,
+    search: 'end: now + WINDOW_MS }',
+    replace: 'end: now }',
+    tests: ['test/http/quota.test.ts'],
+  },
+  {
+    name: 'a tenant saves up turns while it does not wait',
+    file: 'src/limits/fair-queue.ts',
+    search: 'const used = Math.max(this.#used.get(tenant) ?? 0, this.#virtualTime)\n',
+    replace: 'const used = this.#used.get(tenant) ?? 0\n',
+    tests: ['test/postgres/read-queue.test.ts', 'test/http/limits.test.ts'],
+  },
+  {
+    name: 'a block of an export waits behind new reads of its app',
+    file: 'src/limits/fair-queue.ts',
+    search: 'if (isContinued) {',
+    replace: 'if (isContinued && line.items.length > 1_000) {',
+    tests: ['test/postgres/read-queue.test.ts', 'test/http/limits.test.ts'],
+  },
+  {
+    name: 'a tenant is never told to repeat its requests',
+    file: 'src/limits/rejections.ts',
+    search: 'repeatedBy: isRepeated ? tenant : undefined',
+    replace: 'repeatedBy: isRepeated ? undefined : undefined',
+    tests: ['test/http/delays.test.ts', 'test/http/access-log.test.ts'],
+  },
+  {
+    name: 'metrics count a request with any method',
+    file: 'src/telemetry/http-metrics.ts',
+    search: "['GET', 'HEAD'].includes(request.method) ? request.method : 'other'",
+    replace: 'request.method',
+    tests: ['test/telemetry/metrics.test.ts'],
+  },
+  {
+    name: 'a route has no series before its first error',
+    file: 'src/telemetry/http-metrics.ts',
+    search: "    errors.inc({ route, code: 'internal_error' }, 0)\n",
+    replace: '',
+    tests: ['test/telemetry/metrics.test.ts'],
+  },
+  {
+    name: 'a health check has a span',
+    file: 'src/telemetry/tracing.ts',
+    search: 'if (request.routeOptions.config.isProbe) return next()',
+    replace: '',
+    tests: ['test/telemetry/tracing.test.ts'],
+  },
+  {
+    name: 'a failed read has no status of its span',
+    file: 'src/telemetry/tracing.ts',
+    search:
+      "    span.setAttribute('error.type', error instanceof Error ? error.name : 'unknown')\n    span.setStatus",
+    replace:
+      '    span.addLink({ context: facts.span.spanContext() })\n    if (!facts) span.setStatus',
+    tests: ['test/telemetry/tracing.test.ts'],
+  },
+]

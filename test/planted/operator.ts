@@ -1,0 +1,201 @@
+import type { Plant } from '../../tools/plant.ts'
+
+/** Faults of the commands, of loading, of the settings and of what deploys the service. */
+
+const CSV = ['test/import/import-csv.test.ts']
+const LINES = ['test/import/import-lines.test.ts', 'test/import/import-problems.test.ts']
+const SETTINGS = ['test/settings/settings.test.ts']
+const loading = 'src/operator/loading/'
+
+export const plants: Plant[] = [
+  {
+    name: 'an empty text of CSV is null',
+    file: `${loading}csv.ts`,
+    search: "(text === '' && !quoting ? null : text)",
+    replace: "(text === '' && !quoting ? null : text || null)",
+    tests: CSV,
+  },
+  {
+    name: 'a blank row of a spreadsheet is a row',
+    file: `${loading}csv.ts`,
+    search: 'cells.some((cell) => cell)',
+    replace: 'cells.some((cell) => cell !== undefined)',
+    tests: CSV,
+  },
+  {
+    name: 'lines of CSV are wrong after a cell with line breaks',
+    file: `${loading}csv.ts`,
+    search: 'breaksInCells += (cell?.split',
+    replace: 'breaksInCells += 0 * (cell?.split',
+    tests: CSV,
+  },
+  {
+    name: 'a text of CSV that begins with NUL is a number',
+    file: `${loading}csv.ts`,
+    search: 'if (cell.startsWith(NUMBER)) return NUMBER + cell',
+    replace: '',
+    tests: [...CSV, 'test/import/import-properties.test.ts'],
+  },
+  {
+    name: '01 is a decimal',
+    file: `${loading}json.ts`,
+    search: String.raw`(?=\\s*[,}])`,
+    replace: String.raw`(?:\\d*)(?=\\s*[,}])`,
+    tests: LINES,
+  },
+  {
+    name: 'a field may appear twice',
+    file: `${loading}json.ts`,
+    search: 'countNames(text) > countMembers(value)',
+    replace: 'countNames(text) > 1_000 * countMembers(value)',
+    tests: LINES,
+  },
+  {
+    name: 'a name with escaped letters hides a decimal',
+    file: `${loading}json.ts`,
+    search: String.raw`/\\u00(?:00|[4-7])/`,
+    replace: String.raw`/\\u0000/`,
+    tests: [...LINES, 'test/import/import-properties.test.ts'],
+  },
+  {
+    name: 'an offset that PostgreSQL rejects is accepted',
+    file: `${loading}rules.ts`,
+    search: '(?:0[0-9]|1[0-5]):',
+    replace: '(?:0[0-9]|1[0-9]):',
+    tests: [...LINES, 'test/import/import.test.ts', 'test/import/import-properties.test.ts'],
+  },
+  {
+    name: 'a changed row keeps an hour that sorts wrongly',
+    file: `${loading}row-parser.ts`,
+    search: 'hour(row[index]) !== undefined)',
+    replace: "hour(row[index]) === '')",
+    tests: ['test/import/import-problems.test.ts', 'test/operator/refresh.test.ts'],
+  },
+  {
+    name: 'a bidirectional character reaches the terminal',
+    file: 'src/operator/output.ts',
+    search: String.raw`characters = /\p{C}/gu`,
+    replace: String.raw`characters = /\p{Cc}/gu`,
+    tests: ['test/operator/operator.test.ts', 'test/operator/operator-errors.test.ts', ...LINES],
+  },
+  {
+    name: 'commands accept an old schema',
+    file: 'src/operator/database.ts',
+    search: 'if (missing.length === 0) return\n',
+    replace: 'if (missing.length < 100) return\n',
+    tests: ['test/operator/operator-errors.test.ts', 'test/operator/operator-migrate.test.ts'],
+  },
+  {
+    name: 'a command does not wait for a commit in progress',
+    file: 'src/operator/database.ts',
+    search: '    await this.#commit?.catch(() => {})\n',
+    replace: '    if (this.#commit === null) return\n',
+    tests: ['test/load/operator-interrupt.test.ts', 'test/operator/refresh.test.ts'],
+  },
+  {
+    name: 'verify accepts a number that is doubled',
+    file: 'src/operator/verify.ts',
+    search: 'having count(*) > 1',
+    replace: 'having count(*) > 1_000',
+    tests: ['test/operator/operator-verify.test.ts'],
+  },
+  {
+    name: 'verify --repair keeps the data version',
+    file: 'src/operator/verify.ts',
+    search: 'data_version = data_version + 1,\n',
+    replace: 'data_version = data_version + 0,\n',
+    tests: ['test/operator/operator-verify.test.ts'],
+  },
+  {
+    name: 'connections are locked in another order than that of the triggers',
+    file: 'src/operator/deletion.ts',
+    search: '(BigInt(a) < BigInt(b) ? -1 : 1)',
+    replace: '(BigInt(a) < BigInt(b) ? 1 : -1)',
+    tests: ['test/postgres/lock-order.test.ts', 'test/operator/operator-deletion.test.ts'],
+  },
+  {
+    name: 'the role of the service may write',
+    file: 'src/operator/rights.sql',
+    search: '"default_transaction_read_only": "on"',
+    replace: '"default_transaction_read_only": "off"',
+    tests: ['test/security/least-privilege.test.ts', 'test/operator/operator-migrate.test.ts'],
+  },
+  {
+    name: 'PUBLIC may create objects in the schema',
+    file: 'src/operator/rights.sql',
+    search: "where has_schema_privilege('public', 'public', 'create')",
+    replace: "where has_schema_privilege('public', 'public', 'create') and false",
+    tests: ['test/security/untrusted-roles.test.ts', 'test/operator/operator-migrate.test.ts'],
+  },
+  {
+    name: '.env in UTF-16 sets nothing',
+    file: 'src/env-file.ts',
+    search: '!isUtf8(bytes) || bytes.includes(0)',
+    replace: '!isUtf8(bytes)',
+    tests: SETTINGS,
+  },
+  {
+    name: 'the first line of .env has a byte order mark',
+    file: 'src/env-file.ts',
+    search: String.raw`.replace(/^\ufeff/, '')`,
+    replace: '',
+    tests: SETTINGS,
+  },
+  {
+    name: 'a file of a secret may be empty',
+    file: 'src/env-file.ts',
+    search: "if (environment[name] === '') throw",
+    replace: "if (environment[name] === '\\0') throw",
+    tests: [...SETTINGS, 'test/load/start-errors.test.ts'],
+  },
+  {
+    name: 'a part of the identity provider is enough',
+    file: 'src/config.ts',
+    search: 'if (new Set(provider.map(Boolean)).size > 1)',
+    replace: 'if (new Set(provider.map(Boolean)).size > 2)',
+    tests: SETTINGS,
+  },
+  {
+    name: 'the keys of the identity provider may come over plain HTTP',
+    file: 'src/config.ts',
+    search: '/^(https:[/]{2}|http:[/]{2}(localhost',
+    replace: '/^(https?:[/]{2}|http:[/]{2}(localhost',
+    tests: SETTINGS,
+  },
+  {
+    name: 'a setting without an effect has no warning',
+    file: 'src/config.ts',
+    search: 'if (needed && environment[name] && !environment[needed])',
+    replace: "if (needed && environment[name] === '' && !environment[needed])",
+    tests: [...SETTINGS, 'test/load/start-warnings.test.ts'],
+  },
+  {
+    name: 'the metric of secrets forgets a refused SIGHUP',
+    file: 'src/secrets.ts',
+    search: '        isRefused = true\n',
+    replace: '        isRefused = false\n',
+    tests: ['test/load/secrets-metric.test.ts', 'test/settings/settings.test.ts'],
+  },
+  {
+    name: 'HAProxy upgrades to HTTP/2, which hides a cut',
+    file: 'deploy/haproxy/haproxy.cfg',
+    search: '  option disable-h2-upgrade\n',
+    replace: '',
+    tests: ['test/servers/cut-responses.test.ts'],
+  },
+  {
+    name: 'no instance is no alert',
+    file: 'deploy/observability/alerts.yml',
+    search: `            or absent(up{job="investment-data-query-service"})
+        for: 1m`,
+    replace: '        for: 1m',
+    tests: ['test/repository/observability.test.ts', 'test/servers/prometheus.test.ts'],
+  },
+  {
+    name: 'a container may write to its file system',
+    file: 'deploy/kubernetes/service.yaml',
+    search: 'readOnlyRootFilesystem: true',
+    replace: 'readOnlyRootFilesystem: false',
+    tests: ['test/repository/kubernetes.test.ts'],
+  },
+]
