@@ -24,8 +24,8 @@ export const plants: Plant[] = [
   },
   {
     name: 'the sessions of the old primary stay after a failover',
-    file: `${postgres}database.ts`,
-    search: '    for (const pool of pools) pool.abandon()\n',
+    file: `${postgres}server.ts`,
+    search: '      this.#small.abandon()\n      this.#large.abandon()\n',
     replace: '',
   },
   {
