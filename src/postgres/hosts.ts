@@ -68,6 +68,7 @@ const CITUS = `select from pg_extension where extname = 'citus'`
 export class Hosts {
   readonly #options: ConnectOptions
   readonly #onMove: (server: string) => void
+  readonly #urlOf = new WeakMap<WireClient, string>()
   #newest: FoundServer | undefined
   /** The first one is in use. */
   #urls: string[]
@@ -89,15 +90,18 @@ export class Hosts {
       if (url === this.#urls[0]) await this.#find(others)
       if (url === this.#urls[0]) throw error
     })
-    if (client === undefined || url !== this.#urls[0]) {
-      // Meanwhile, another host has come into use.
-      client?.end()
-      return await this.connect()
-    }
+    // Meanwhile, another host has come into use.
+    if (client === undefined) return await this.connect()
+    this.#urlOf.set(client, url)
     // On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role.
     if (!this.#options.pooler) this.#isCitus ??= (await ask(client, CITUS)).rowCount === 1
     if (this.#isCitus) await ask(client, 'set plan_cache_mode = auto')
     return client
+  }
+
+  /** False for a client of another host: a failover may end while a client connects. */
+  isInUse(client: WireClient): boolean {
+    return this.#urlOf.get(client) === this.#urls[0]
   }
 
   /** URL of the host in use. */

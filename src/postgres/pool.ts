@@ -29,6 +29,8 @@ export interface PoolOptions {
   silentMs: number
   /** True behind PgBouncer in transaction mode. */
   pooler: boolean
+  /** False for a client of a server that is no longer in use. */
+  isInUse?: (client: WireClient) => boolean
 }
 
 /** Maximum number of reads in flight on a session: PostgreSQL runs them one after the other. */
@@ -231,23 +233,31 @@ export class Pool {
   }
 
   async #open(): Promise<void> {
+    const { isInUse = () => true } = this.#options
     this.#opening += 1
     try {
-      const client = await this.#connect()
-      this.#opening -= 1
-      const session = new Session(client, this.#depth)
-      this.#sessions.add(session)
-      this.#reopenAt = 0
-      client.on('end', () => this.#retire(session))
+      const client = await this.#connect().finally(() => {
+        this.#opening -= 1
+      })
+      if (client.isEnded) throw lostWhileOpening()
+      if (isInUse(client)) this.#add(client)
+      // A failover has ended meanwhile: its reads would be those of the old server.
+      else client.end()
     } catch (error) {
       this.#reopenAt = performance.now() + REOPEN_MS
-      this.#opening -= 1
       // Open sessions serve the reads that wait. Without one, the reads fail.
       if (this.#needsSession())
         for (const read of [...this.#urgent.splice(0), ...this.#queue.takeIf(() => true)])
           this.#fail(read, notConnected(error), isReset(error))
     }
     this.#dispatch()
+  }
+
+  #add(client: WireClient): void {
+    const session = new Session(client, this.#depth)
+    this.#sessions.add(session)
+    this.#reopenAt = 0
+    client.on('end', () => this.#retire(session))
   }
 
   #start(session: Session, read: Read, statement: Statement): void {
@@ -342,6 +352,10 @@ export class Pool {
     this.#retireIdle()
   }
 }
+
+/** As an error of the network: the next attempt may succeed. */
+const lostWhileOpening = () =>
+  Object.assign(new Error('the connection ended while it opened'), { code: 'ECONNRESET' })
 
 const notConnected = (cause: unknown) =>
   new ServerFailed('no connection to the database', { cause })

@@ -58,7 +58,12 @@ export class Server {
       onFailover?.(server)
     })
     const sizes = poolSizes(size)
-    const usual = { waitMs: statementTimeoutMs, pooler, silentMs: this.#silentMs }
+    const usual = {
+      waitMs: statementTimeoutMs,
+      pooler,
+      silentMs: this.#silentMs,
+      isInUse: (client: WireClient) => this.#hosts.isInUse(client),
+    }
     this.#small = new Pool({ ...usual, size: sizes.small }, () => this.#hosts.connect())
     const largeOptions = { ...usual, size: sizes.large, isLarge: true }
     this.#large = new Pool(largeOptions, () => this.#connectForLargeReads())

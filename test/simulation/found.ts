@@ -33,4 +33,32 @@ export const found: { name: string; schedule: Schedule }[] = [
       faults: [{ kind: 'all connections are silent', at: 6, lastsMs: 50, host: 0, choice: 0 }],
     },
   },
+  {
+    name: 'connection that is reset before its session listens',
+    schedule: {
+      seed: 2,
+      settings,
+      bursts: [{ ...page, kind: 'deep page', count: 3, rows: 40 }, page],
+      faults: [{ kind: 'all connections are reset', at: 11, lastsMs: 50, host: 0, choice: 0 }],
+    },
+  },
+  {
+    name: 'failover that ends while a connection to the old primary opens',
+    schedule: {
+      seed: 0,
+      settings: { ...settings, size: 3, hosts: 2, memoryMb: 1 },
+      bursts: [
+        {
+          ...page,
+          app: 0,
+          count: 12,
+          everyMs: 200,
+          rows: 120,
+          failure: { at: 'bind', code: '22P02' },
+        },
+        { ...page, app: 0, rows: 0 },
+      ],
+      faults: [{ kind: 'a standby is promoted', at: 0, lastsMs: 2_000, host: 0, choice: 363 }],
+    },
+  },
 ]

@@ -21,6 +21,11 @@ export class WireClient extends SafeClient {
     })
   }
 
+  /** True if the connection has ended, also before a listener of `end`. */
+  get isEnded(): boolean {
+    return this.connection.stream.destroyed
+  }
+
   /** Sends the queries of `send` in one packet. */
   sendTogether<T>(send: (argument: T) => void, argument: T): void {
     const { stream } = this.connection
