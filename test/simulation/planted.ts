@@ -126,10 +126,9 @@ export const plants: Plant[] = [
   },
   {
     name: 'a failed connection counts as one that is opening',
-    file: pool,
-    search: `      this.#reopenAt = performance.now() + REOPEN_MS
-      this.#opening -= 1`,
-    replace: '      this.#reopenAt = performance.now() + REOPEN_MS',
+    file: `${postgres}pool.ts`,
+    search: 'await this.#connect().finally(() => {',
+    replace: 'await this.#connect()\n      void Promise.resolve().then(() => {',
   },
   {
     name: 'the connection of an abandoned session stays open',
@@ -174,5 +173,17 @@ export const plants: Plant[] = [
     file: 'src/limits/memory-account.ts',
     search: '    if (this.#isClosed) return\n',
     replace: '',
+  },
+  {
+    name: 'a connection that opened during a failover stays on the old primary',
+    file: pool,
+    search: 'if (isInUse(client)) this.#add(client)',
+    replace: 'if (isInUse(client) || client) this.#add(client)',
+  },
+  {
+    name: 'a connection that ended before its session listened stays',
+    file: pool,
+    search: '      if (client.isEnded) throw lostWhileOpening()\n',
+    replace: '      if (client.isEnded && client.standby) throw lostWhileOpening()\n',
   },
 ]
