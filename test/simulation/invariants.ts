@@ -33,7 +33,7 @@ export function rowsAreThoseOfTheRead(service: Service, read: ObservedRead, rows
     }
     expected += 1
   }
-  if (version !== undefined) neverGoesBack(world, read, Number(version.split('.')[0]))
+  if (version !== undefined) neverGoesBack(service, read, Number(version.split('.')[0]))
   if ((expected ?? 0) !== read.rows && read.rows > 1)
     world.violate(name, `read ${read.id} got ${expected ?? 0} of ${read.rows} rows`)
 }
@@ -105,7 +105,7 @@ export function hasNoMoreSessionsThanAllowed({ db, settings, network, world }: S
   if (pooled > network.links.length)
     world.violate('a pool has only open sessions', `${pooled} of ${network.links.length} sockets`)
   for (const host of network.hosts) {
-    const used = network.linksTo(host).filter(({ isUsed }) => isUsed)
+    const used = network.linksTo(host).filter(({ isUsed, isEnding }) => isUsed && !isEnding)
     if (used.length > settings.size)
       world.violate('no more sessions than allowed', `${used.length} on ${host.name}`)
   }
@@ -166,9 +166,9 @@ export function leavesNothingOpen({ network, world }: Service): void {
   if (world.clock.timers > 0) world.violate(name, `${world.clock.timers} timers`)
 }
 
-/** After the service has moved to a newer primary, no read returns what an older one has. */
-function neverGoesBack(world: World, read: ObservedRead, timeline: number): void {
-  if (timeline < read.timeline)
+/** After the service has moved to a newer primary, no read returns what an older one has, if its role may read their history. */
+function neverGoesBack({ settings, world }: Service, read: ObservedRead, timeline: number): void {
+  if (settings.readsHistory && timeline < read.timeline)
     world.violate(
       'no read returns to a superseded primary',
       `read ${read.id} has timeline ${timeline}, after a move to ${read.timeline}`,

@@ -34,6 +34,8 @@ export function isRepeatedOnAnotherSession(world: World, { id, sends }: Observed
   const [first, second] = sends
   if (sends.length !== 2 || first === undefined || second === undefined) return
   if (first.result !== undefined || second.link.openedAt >= first.at) return
+  // An administrator may end one idle session, so the others stay.
+  if (first.link.isTerminated) return
   if (second.link.arrivedAt < first.at)
     world.violate('a repeated read gets a session that works', `read ${id} on ${second.link.id}`)
 }
@@ -109,13 +111,16 @@ export class Locks {
   readonly #lockedAt = new Map<string, number>()
 
   /** Of a locked table, one read at a time waits for the lock. */
-  oneReadTries({ reads, world }: Service, read: ObservedRead, { link }: Sent): void {
+  oneReadTries({ network, reads, world }: Service, read: ObservedRead, { link }: Sent): void {
     const pool = poolOf(read, link)
     const lockedAt = this.#lockedAt.get(`${pool} ${read.title}`)
-    if (lockedAt === undefined || isRefused(read)) return
+    // Reads whose sessions failed, or that waited for one that was reset, are repeated all the same.
+    const isRepeated = ({ askedAt, sends }: ObservedRead) =>
+      sends.length > 1 || network.failedAt >= askedAt
+    if (lockedAt === undefined || isRepeated(read)) return
     for (const other of inFlightOf(reads, pool)) {
       const at = other.sends.at(-1)?.at ?? 0
-      if (other === read || other.title !== read.title) continue
+      if (other === read || other.title !== read.title || isRepeated(other)) continue
       if (at > lockedAt && world.now - at < TRIAL_MS)
         world.violate('one read at a time waits for a lock', `reads ${other.id} and ${read.id}`)
     }
@@ -129,11 +134,13 @@ export class Locks {
 }
 
 /** A read whose session failed before it could run is repeated, if it has time left. */
-export function isRepeatedAfterAFailure(world: World, read: ObservedRead): void {
+export function isRepeatedAfterAFailure({ network, world }: Service, read: ObservedRead): void {
   const { error, sends, startedAt, isContinued, reader } = read
   const [sent] = sends
   if (!(error instanceof Error) || error.name !== 'ServerFailed' || sent === undefined) return
   if (sends.length > 1 || reader.memory.isClosed || sent.result !== undefined) return
+  // It was repeated before it was sent: the connection for which it waited was reset.
+  if (network.failures.some((at) => at >= read.askedAt && at <= sent.at)) return
   const stopped = world.clock.stoppedSince(sent.at)
   const hasTime = isContinued || world.now + stopped < startedAt + 2 * STATEMENT_MS
   const wasLate = world.now - sent.at >= TRIAL_MS - 50

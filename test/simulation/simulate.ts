@@ -117,7 +117,7 @@ function watch(service: Service): void {
     endsInTime(world, read)
     if (read.outcome !== 'error') return
     failsWithAKnownError(world, read)
-    isRepeatedAfterAFailure(world, read)
+    isRepeatedAfterAFailure(service, read)
     waitsIfItHasBegun(world, read)
   }
   const every = (ms: number, action: () => void) =>

@@ -53,6 +53,10 @@ export class Link {
   isLarge = false
   /** True after its first read. */
   isUsed = false
+  /** True after the client has said that it ends the session. */
+  isEnding = false
+  /** True if the server has ended it while no read ran: what the client sent meanwhile gets that error. */
+  isTerminated = false
   /** Time of the last byte that arrived at the client. */
   arrivedAt = 0
   readonly #reader = new MessageReader()
@@ -105,6 +109,7 @@ export class Link {
     }
     const messages = this.#reader.read(bytes)
     for (const message of messages) {
+      if (message.type === 'terminate') this.isEnding = true
       const id = readIdOf(message)
       if (id === undefined) continue
       const isNamed = message.type === 'bind' && message.name !== ''
@@ -205,8 +210,8 @@ const NO_BYTE = 0xee
 
 /** What a socket connects through. */
 export interface Opener {
-  /** Time of the last error of a socket. */
-  failedAt: number
+  /** Times of the errors of sockets. */
+  readonly failures: number[]
   readonly now: number
   open(socket: SimulatedSocket, host: string): Link
 }
@@ -242,7 +247,7 @@ export class SimulatedSocket extends Duplex {
 
   fail(code: string, message: string): void {
     if (this.destroyed) return
-    this.#network.failedAt = this.#network.now
+    this.#network.failures.push(this.#network.now)
     this.destroy(Object.assign(new Error(message), { code }))
   }
 

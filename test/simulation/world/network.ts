@@ -6,7 +6,8 @@ import type { World } from './world.ts'
 /** The hosts, and the connections to them. */
 export class Network implements Watcher {
   readonly hosts: Host[] = []
-  failedAt = 0
+  /** Times of the errors of sockets. */
+  readonly failures: number[] = []
   onReadSent: Watcher['onReadSent'] = () => {}
   onAnswer: Watcher['onAnswer'] = () => {}
   readonly #world: World
@@ -22,6 +23,11 @@ export class Network implements Watcher {
   get links(): readonly Link[] {
     this.#links = this.#links.filter(({ isOpen }) => isOpen)
     return this.#links
+  }
+
+  /** Time of the last error of a socket. */
+  get failedAt(): number {
+    return this.failures.at(-1) ?? 0
   }
 
   get now(): number {
