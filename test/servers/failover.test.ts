@@ -71,6 +71,12 @@ const linesOf = (service: ServiceProcess, message: string) =>
     .split('\n')
     .filter((line) => line.includes(`"msg":"${message}"`))
 
+/** Waits until the last line with this message has a detail. A response may arrive before its line. */
+const untilLogged = (service: ServiceProcess, message: string, detail: string) =>
+  until(`the log says: ${message}, ${detail}`, () =>
+    Boolean(linesOf(service, message).at(-1)?.includes(detail)),
+  )
+
 /** Ends the primary under load and promotes the standby. The service must follow by itself. */
 async function failOver(t: Test, service: ServiceProcess, end: () => Promise<void>) {
   const [standby] = (await query(one, 'select pg_is_in_recovery()')) ? [one] : [two]
@@ -86,7 +92,7 @@ async function failOver(t: Test, service: ServiceProcess, end: () => Promise<voi
   await sleep(300)
   assertNoErrors(t, await stop(), `, ready ${ms} ms after the promotion`)
   t.same(await recordOk(service.url, requests), golden, 'responses and ETags are as before')
-  t.match(linesOf(service, 'the primary has changed').at(-1), `127.0.0.1:${standby.port}`)
+  await untilLogged(service, 'the primary has changed', `127.0.0.1:${standby.port}`)
 }
 
 t.test('Standby in DATABASE_URL: not ready and 503, unless the URL allows it', async (t) => {
@@ -97,8 +103,8 @@ t.test('Standby in DATABASE_URL: not ready and 503, unless the URL allows it', a
   t.equal(JSON.parse(ready.text).detail, 'The database is a standby: its data may be old.')
   isProblem(t, await readList(service), 'service_unavailable')
   t.equal(await standbyMetric(), '1')
-  t.match(linesOf(service, 'not ready'), [/standby/])
-  t.match(linesOf(service, 'request could not be served'), [`127.0.0.1:${two.port} is a standby`])
+  await untilLogged(service, 'not ready', 'standby')
+  await untilLogged(service, 'request could not be served', `127.0.0.1:${two.port} is a standby`)
 
   const allowed = await serve(t, { DATABASE_URL: `${url}?target_session_attrs=any` })
   await untilReadyIs(allowed.service, 200)
@@ -139,7 +145,7 @@ t.test('Primary that became a standby: not ready, and no response with its data'
   const load = Array.from({ length: 20 }, () => readList(single.service))
   for (const response of await Promise.all(load)) isProblem(t, response, 'service_unavailable')
   await until('the metric', async () => (await single.standbyMetric()) === '1')
-  t.match(linesOf(single.service, 'not ready').at(-1), 'standby')
+  await untilLogged(single.service, 'not ready', 'standby')
   t.equal(await totalOf(service), 1, 'two hosts: the new primary responds')
   const environment = { DATABASE_URL: both.replace('investment_service', 'postgres') }
   t.equal((await operatorHere(['app', 'list'], environment)).code, 0, 'the operator follows')

@@ -93,7 +93,9 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
   await until('no session of the first role', async () => {
     return (await sessions("= 'investment_service'")) === 0
   })
-  t.match(service.output(), 'SIGHUP: new connections use the files of secrets')
+  await until('the log says that SIGHUP has been handled', () =>
+    service.output().includes('SIGHUP: new connections use the files of secrets'),
+  )
 
   for (const [text, reason] of [
     ['', 'The file of DATABASE_URL_FILE is empty.'],

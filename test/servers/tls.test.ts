@@ -46,7 +46,8 @@ t.test('TLS to PostgreSQL: the responses are the same, unknown authorities get 5
   const unverified = await startServiceProcess(t, { DATABASE_URL: `${login}?sslmode=verify-full` })
   t.equal(await unverified.ready(), 503)
   const advice = 'self-signed certificate: sslrootcert in'
-  t.match(unverified.output(), `${advice} the URL must name the file of its authority`)
+  const reason = `${advice} the URL must name the file of its authority`
+  await until('the log has the reason', () => unverified.output().includes(reason))
   const DATABASE_URL = `${server.url}?sslmode=verify-full`
   const { code, stderr } = await operatorHere(['app', 'list'], { DATABASE_URL })
   t.equal(code, 1)
