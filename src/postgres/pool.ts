@@ -311,9 +311,9 @@ export class Pool {
 
   /** Repeats a read once after a failure of its session. Repeating a read is safe. */
   #fail(read: Read, error: Error, again = isConnectionFailure(error)): void {
-    this.#breaker.failed(read, error)
     const isFinal = read.isRepeated || read.isUnwanted || performance.now() >= read.dueAt
     if (isFinal || !again) {
+      this.#breaker.failed(read, error)
       read.end(asUnavailable(error))
       return
     }

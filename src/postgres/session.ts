@@ -91,7 +91,7 @@ export class Session {
   retire(): boolean {
     this.#isClosing = true
     if (this.size > 0) return false
-    this.client.end()
+    this.client.leave()
     return true
   }
 

@@ -88,7 +88,7 @@ t.test('SIGTERM under load: not ready first, and each request gets a response', 
   const { digest, bytes } = await within('the slow client has read it all', slow.received)
   t.same({ digest, bytes }, { digest: page.digest, bytes: page.bytes })
   t.equal(await service.ended(), 0)
-  t.equal(await connections(), 0)
+  await untilDisconnected()
 })
 
 t.test('SIGTERM without a request: idle connections do not delay the exit', async (t) => {
@@ -104,7 +104,7 @@ t.test('SIGTERM without a request: idle connections do not delay the exit', asyn
   await within('the client has connected', once(unfinished, 'connect'))
   await recordOk(service.url, requests.slice(0, 1))
   t.equal(await service.end('SIGTERM'), 0)
-  t.equal(await connections(), 0)
+  await untilDisconnected()
 })
 
 t.test('SIGTERM: a connection opened just before the end gets its response', async (t) => {
@@ -166,12 +166,12 @@ t.test(
       .split('\n')
       .find((line) => line.includes('closing after a failure'))
     t.match(JSON.parse(String(line)), { level: 60, err: { message: 'of-the-test', stack: /at / } })
-    t.equal(await connections(), 0)
+    await untilDisconnected()
   },
 )
 
 t.test('SIGINT: the service does not wait for load balancers', async (t) => {
   const service = await start(t, { SHUTDOWN_DELAY_MS: '600000' })
   t.equal(await service.end('SIGINT'), 0)
-  t.equal(await connections(), 0)
+  await untilDisconnected()
 })

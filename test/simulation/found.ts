@@ -61,4 +61,21 @@ export const found: { name: string; schedule: Schedule }[] = [
       faults: [{ kind: 'a standby is promoted', at: 0, lastsMs: 2_000, host: 0, choice: 363 }],
     },
   },
+  {
+    name: 'session that closes, whose last answer has no end',
+    schedule: {
+      seed: 665457077,
+      settings: { ...settings, size: 3, memoryMb: 1 },
+      bursts: [
+        { ...page, at: 11_816, kind: 'orders', app: 0, rows: 0 },
+        { ...page, at: 9, kind: 'orders', app: 4, ms: 294, rows: 13, bytes: 700, leaving: 0.2 },
+      ],
+      faults: [
+        { kind: 'statements fail', at: 19_466, lastsMs: 549, host: 1, choice: 337 },
+        { kind: 'clients leave', at: 9_018, lastsMs: 2_776, host: 0, choice: 122 },
+        { kind: 'an answer stops in the middle', at: 7_004, lastsMs: 1_461, host: 0, choice: 15 },
+        { kind: 'the schema changes', at: 11_821, lastsMs: 3_974, host: 1, choice: 981 },
+      ],
+    },
+  },
 ]

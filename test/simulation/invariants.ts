@@ -105,7 +105,7 @@ export function hasNoMoreSessionsThanAllowed({ db, settings, network, world }: S
   if (pooled > network.links.length)
     world.violate('a pool has only open sessions', `${pooled} of ${network.links.length} sockets`)
   for (const host of network.hosts) {
-    const used = network.linksTo(host).filter(({ isUsed, isEnding }) => isUsed && !isEnding)
+    const used = network.linksTo(host).filter(({ isUsed }) => isUsed)
     if (used.length > settings.size)
       world.violate('no more sessions than allowed', `${used.length} on ${host.name}`)
   }

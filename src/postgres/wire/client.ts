@@ -26,6 +26,12 @@ export class WireClient extends SafeClient {
     return this.connection.stream.destroyed
   }
 
+  /** Closes the connection, also before the end of the last answer: pg waits for it, and a silent server never sends it. */
+  leave(): void {
+    ;(this as unknown as Internals)._ending = true
+    this.connection.end()
+  }
+
   /** Sends the queries of `send` in one packet. */
   sendTogether<T>(send: (argument: T) => void, argument: T): void {
     const { stream } = this.connection
@@ -42,6 +48,8 @@ export class WireClient extends SafeClient {
 interface Internals {
   connection: pg.Connection & { attachListeners(stream: Duplex | EventEmitter): void }
   _activeQuery?: { rawRows?: RawRows } | null
+  /** True if the end of the connection is no error. */
+  _ending: boolean
 }
 
 const DATA_ROW = 0x44

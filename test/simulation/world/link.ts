@@ -53,8 +53,6 @@ export class Link {
   isLarge = false
   /** True after its first read. */
   isUsed = false
-  /** True after the client has said that it ends the session. */
-  isEnding = false
   /** True if the server has ended it while no read ran: what the client sent meanwhile gets that error. */
   isTerminated = false
   /** Time of the last byte that arrived at the client. */
@@ -109,7 +107,6 @@ export class Link {
     }
     const messages = this.#reader.read(bytes)
     for (const message of messages) {
-      if (message.type === 'terminate') this.isEnding = true
       const id = readIdOf(message)
       if (id === undefined) continue
       const isNamed = message.type === 'bind' && message.name !== ''
