@@ -30,6 +30,8 @@ const folder = t.testdir({})
 type Row = Record<string, string | null>
 type Environment = Record<string, string>
 
+const real = process.env.REAL_DATA_DIR
+const found = real === undefined ? [] : await readdir(real, { withFileTypes: true })
 const PROGRAMS = {
   ghostfolio: [process.execPath, join(clients, 'typescript/examples/ghostfolio.ts')],
   beancount: ['python3', join(clients, 'python/examples/beancount_file.py')],
@@ -494,8 +496,6 @@ t.test('the sample data: exact, or refused', async (t) => {
     await checkAll(t, name, { token: DEMO_TOKEN, connection: token }, { BASE_CURRENCY: 'EUR' })
 })
 
-const real = process.env.REAL_DATA_DIR
-const found = real === undefined ? [] : await readdir(real, { withFileTypes: true })
 const all = found.filter((entry) => entry.isDirectory())
 // For a change, each tenth source.
 const every = Math.ceil(all.length / runs(all.length))

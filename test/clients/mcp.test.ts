@@ -49,6 +49,7 @@ const { createMcpHandler, createServer, InvestmentData } = await import(
 const { PROBLEM_CODES } = await import('../../clients/typescript/src/errors.ts')
 
 const ROOT = resolve('clients/mcp')
+const README = await readFile(join(ROOT, 'README.md'), 'utf8')
 const packed = await packMcp(t)
 
 const MAX_TOKENS = 8000
@@ -1129,8 +1130,6 @@ t.test('a connection token with "=" in it: only the first "=" ends the name', as
     /connection_not_found/,
   )
 })
-
-const README = await readFile(join(ROOT, 'README.md'), 'utf8')
 
 t.test('README.md: the block for a host starts the program', async (t) => {
   const [, block = ''] = README.match(/^```json\n(\{\n {2}"mcpServers".*?)^```/ms) ?? []

@@ -17,6 +17,8 @@ import { startService } from '../support/service.ts'
 
 const { db, get, log, databaseUrl, port } = await startService(t)
 const { appId, token, connection } = await addCaller(db)
+const expired = await addToken(db, appId, { expires_at: new Date(0) })
+const revoked = await addToken(db, appId, { revoked_at: new Date(0) })
 const endpoints = [connection.portfolio, connection.account, connection.orders]
 await addPortfolioTransactions(db, connection, { description: 'a private matter' })
 
@@ -198,9 +200,6 @@ t.test('HEAD of a response that GET compresses: no other length than that of GET
     }
   }
 })
-
-const expired = await addToken(db, appId, { expires_at: new Date(0) })
-const revoked = await addToken(db, appId, { revoked_at: new Date(0) })
 
 const unknown = Object.values(addresses('nobody-has-this'))
 

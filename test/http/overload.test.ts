@@ -11,6 +11,19 @@ import { until } from '../support/until.ts'
 
 const LIMIT = 4
 
+const ROWS = 280
+/** The longest description: 40,000 bytes. */
+const description = '😀'.repeat(10_000)
+
+// One app has at most 12 MiB of these 16.
+const service = await startService(t, { environment: { ANSWER_MEMORY_MB: '16' } })
+const { token, connection } = await addCaller(service.db)
+const add = (count: number) =>
+  addEqualRows(service.db, 'portfolio', connection, { count, description })
+await add(ROWS)
+
+const page = (limit: number) => service.get(`${connection.portfolio}?limit=${limit}`, { token })
+
 t.test('503: MAX_REQUESTS are in flight; later requests get a response again', async (t) => {
   const environment = { STATEMENT_TIMEOUT_MS: '60000', MAX_REQUESTS: String(LIMIT) }
   const service = await startService(t, { environment })
@@ -37,19 +50,6 @@ t.test('503: MAX_REQUESTS are in flight; later requests get a response again', a
   for (const { status } of await Promise.all(responses)) t.equal(status, 200)
   for (let i = 0; i <= LIMIT; i += 1) t.equal((await anonymous()).status, 401)
 })
-
-const ROWS = 280
-/** The longest description: 40,000 bytes. */
-const description = '😀'.repeat(10_000)
-
-// One app has at most 12 MiB of these 16.
-const service = await startService(t, { environment: { ANSWER_MEMORY_MB: '16' } })
-const { token, connection } = await addCaller(service.db)
-const add = (count: number) =>
-  addEqualRows(service.db, 'portfolio', connection, { count, description })
-await add(ROWS)
-
-const page = (limit: number) => service.get(`${connection.portfolio}?limit=${limit}`, { token })
 
 t.test('200: rows of 40 KB fill nine tenths of the memory for one app', async (t) => {
   // Each attempt gives back its memory.

@@ -15,6 +15,10 @@ import { until } from '../support/until.ts'
 
 const { db, get, log, url } = await startService(t)
 
+const { appId, token, connection } = await addCaller(db)
+const foreign = await addConnection(db, await addApp(db))
+for (const list of listNames) await lists[list].add(db, foreign, {})
+
 for (const list of listNames) {
   const { add } = lists[list]
 
@@ -223,10 +227,6 @@ t.test('orders: no pages and no Link (section 4.3)', async (t) => {
   const { token, connection } = await addCaller(db)
   t.equal((await get(connection.orders, { token })).headers.get('link'), null)
 })
-
-const { appId, token, connection } = await addCaller(db)
-const foreign = await addConnection(db, await addApp(db))
-for (const list of listNames) await lists[list].add(db, foreign, {})
 
 /** Returns the whole response without its date and request id, to compare the bytes. */
 function contentOf({ status, headers, text }: ServiceResponse): string {

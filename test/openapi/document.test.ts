@@ -76,6 +76,8 @@ const service = await startService(t)
 const served = await service.get('/openapi.json')
 const document = served.json() as Document
 
+const { version, contract } = await lastRelease()
+
 t.test('304: If-None-Match with the ETag or *', async (t) => {
   const statusOf = async (known: string) =>
     (await service.get('/openapi.json', { headers: { 'if-none-match': known } })).status
@@ -195,8 +197,6 @@ t.test('PUBLIC_URL: the address in all samples', async (t) => {
     t.match(written, 'https://api.example/v')
   }
 })
-
-const { version, contract } = await lastRelease()
 
 t.test(`GET /openapi.json: compatible with release ${version}`, async (t) => {
   const { text } = await (await startService(t)).get('/openapi.json')

@@ -114,17 +114,19 @@ function warnedSettings(output: string): string[] {
   return messages.map(({ msg }) => String(msg).split(' ')[0] ?? '')
 }
 
-t.test('Upgrade: the commands of the lines, on the database of 1.0.0', async (t) => {
-  t.ok(upgrade.commands.length > 1)
+const db = openAsOwner(t, owner)
+const example = await readFile(released('1.0.0.env'), 'utf8')
+/** Its role exists after the upgrade. */
+let login = ''
+
+t.test('Upgrade: the commands of the lines, on the database of 1.0.0', async (upgrading) => {
+  upgrading.ok(upgrade.commands.length > 1)
   for (const command of upgrade.commands) {
     const { code, output } = await runLine(command)
-    t.equal(code, 0, `${command}\n${output}`)
+    upgrading.equal(code, 0, `${command}\n${output}`)
   }
+  login = await loginOfService(t, db, owner)
 })
-
-const db = openAsOwner(t, owner)
-const login = await loginOfService(t, db, owner)
-const example = await readFile(released('1.0.0.env'), 'utf8')
 
 /** Each setting of 1.0.0 with a value: the default, or one for a setting without a default that has left. */
 const values = Object.fromEntries(

@@ -18,10 +18,15 @@ const NUMBERS = {
   'next version, of a removal': '((v + 1) << 31) + (1 << 30) + 1 + n % 9',
 } as const
 
-for (const list of listNames) {
-  const { url } = await createDatabase(t)
-  const db = openAsOwner(t, url)
-  const client = await openClient(t, url)
+const databases = await Promise.all(
+  listNames.map(async (list) => {
+    const { url } = await createDatabase(t)
+    const client = await openClient(t, url)
+    return { list, client, db: openAsOwner(t, url) }
+  }),
+)
+
+for (const { list, client, db } of databases) {
   const { table, columns, run } = writers(client, list)
 
   for (const [name, number] of Object.entries(NUMBERS)) {

@@ -24,6 +24,9 @@ const CLOSED = ['app', 'app_token', 'connection', ...ROWS]
 
 const { url, login, mine, foreign } = await addTwoApps()
 
+const { url: rightsUrl } = await createDatabase(t)
+const owner = await openClient(t, rightsUrl)
+
 /** Opens new sessions: no setting is left of another test. The tests only read. */
 async function twoApps(t: Test) {
   return { service: await openClient(t, login), owner: await openClient(t, url), mine, foreign }
@@ -68,9 +71,6 @@ async function faultsOfRights(owner: pg.Client, table: string, columns: string[]
   if (others.length > 0) faults.push(`${table} has another policy`)
   return faults
 }
-
-const { url: rightsUrl } = await createDatabase(t)
-const owner = await openClient(t, rightsUrl)
 
 for (const { list } of lists) {
   const { table, item, name } = list

@@ -95,6 +95,12 @@ async function failOver(t: Test, service: ServiceProcess, end: () => Promise<voi
   await untilLogged(service, 'the primary has changed', `127.0.0.1:${standby.port}`)
 }
 
+const single = await serve(t, { DATABASE_URL: login })
+const { service } = await serve(t, {
+  DATABASE_URL: `${both}?target_session_attrs=read-write`,
+  DATABASE_REPLICA_URL: both,
+})
+
 t.test('Standby in DATABASE_URL: not ready and 503, unless the URL allows it', async (t) => {
   const url = onPort(login, two.port)
   const { service, standbyMetric } = await serve(t, { DATABASE_URL: url })
@@ -121,12 +127,6 @@ t.test('Standby behind PgBouncer: not ready, unless the URL allows it', async (t
   t.equal(await standbyMetric(), '1')
   const allowed = await serve(t, { ...settings, DATABASE_URL: `${url}?target_session_attrs=any` })
   await untilReadyIs(allowed.service, 200)
-})
-
-const single = await serve(t, { DATABASE_URL: login })
-const { service } = await serve(t, {
-  DATABASE_URL: `${both}?target_session_attrs=read-write`,
-  DATABASE_REPLICA_URL: both,
 })
 
 t.test('Two hosts: the service follows a promotion', async (t) => {

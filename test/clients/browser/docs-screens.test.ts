@@ -32,11 +32,13 @@ const brokenWords = (page: Page, selector: string, word: string) =>
   .filter(({ lines }) => lines > 1)
   .map(({ text }) => text)`)
 
-for (const [name, screen] of [
-  ['1280 pixels', DESK],
-  ['phone', PHONE],
-] as const) {
-  const { page, errors, open } = await newDocsPage(t, browser, screen)
+const screens = [
+  { name: '1280 pixels', screen: DESK, docs: await newDocsPage(t, browser, DESK) },
+  { name: 'phone', screen: PHONE, docs: await newDocsPage(t, browser, PHONE) },
+]
+
+for (const { name, screen, docs } of screens) {
+  const { page, errors, open } = docs
 
   t.test(`${name}: nothing overflows, anchors work`, async (t) => {
     const overflow = (page: Page) =>
