@@ -209,12 +209,21 @@ async function sendEach(service: Service, apps: string[]): Promise<string[]> {
 }
 
 async function recover(service: Service): Promise<void> {
-  const { world } = service
+  const { network, reads, world } = service
   // Together, they use all sessions.
   const several = ['app 1', 'app 2', 'app 3', 'app 4']
   for (let round = 0; round < RECOVERY_ROUNDS; round += 1) await sendEach(service, several)
-  for (const failure of await sendEach(service, ['recovered']))
-    world.violate('after the faults, all reads succeed', failure)
+  // A session is found to be silent when a read uses it. Those of the primary may rest while a replica serves the reads.
+  const silent = network.links.filter(({ isSilent }) => isSilent).length
+  for (let round = 0; round <= silent; round += 1) {
+    const first = reads.all.length
+    const failures = await sendEach(service, ['recovered'])
+    const sends = reads.all.slice(first).flatMap((read) => read.sends)
+    if (sends.some(({ link }) => link.isSilent)) continue
+    for (const failure of failures) world.violate('after the faults, all reads succeed', failure)
+    return
+  }
+  world.violate('after the faults, silent sessions are closed', `${silent} sessions`)
 }
 
 async function end(service: Service): Promise<void> {
