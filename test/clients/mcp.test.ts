@@ -1,5 +1,6 @@
 /** The server for AI assistants: in memory, in process over HTTP, and as the packed program over stdio. */
 import { spawn } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, stat, symlink, writeFile } from 'node:fs/promises'
 import { createServer as createHttpServer } from 'node:http'
@@ -608,6 +609,20 @@ t.test('check_positions: the shares of expected.json, and the gap', async (t) =>
   ])
   t.same(gap.facts.positionsByStatus, { complete: 0, gap: 1, notVerifiable: 0 })
   t.equal((await ask('check_positions', { connection: 'gap', status: 'complete' })).facts.total, 0)
+})
+
+t.test('check_positions: all reasons why the rows do not tell the shares', async (t) => {
+  const caller = await addCaller(service.db)
+  const owner = { investment: randomUUID(), portfolio_id: randomUUID() }
+  await addPortfolioTransactions(
+    service.db,
+    caller.connection,
+    { type: 'BUY', titles: null, ...owner, operation_date_day: '2025-01-01' },
+    { type: 'EXPIRATION', titles: '1', ...owner, operation_date_day: '2025-01-02' },
+  )
+  const { ask } = await host(t, { mine: caller.connection.token }, caller)
+  const { rows } = await ask('check_positions', { connection: 'mine' })
+  t.match(rows, [{ status: 'notVerifiable', reasons: 'noShares, noEffect' }])
 })
 
 t.test('list_transfer_orders: those of the service', async (t) => {

@@ -644,8 +644,12 @@ for (const [language, client] of clients) {
 
   for (const [name, given, check] of [...CHECKS, ...SEVERAL_REASONS])
     t.test(`${language}: positions: ${name}`, async (t) => {
-      const checks = await client.read(copyOf(t, given), 'mine', 'checks')
+      const file = copyOf(t, given)
+      const checks = await client.read(file, 'mine', 'checks')
       t.strictSame(checks, [{ portfolioId: 'p', investment: 'x', ...check }])
+      const whys = (entries: Record<string, unknown>[]) =>
+        entries.map(({ status, reason, reasons }) => ({ status, reason, reasons }))
+      t.strictSame(whys(await client.read(file, 'mine', 'positions')), whys(checks))
     })
 
   t.test(`${language}: one entry for each portfolio and investment`, async (t) => {

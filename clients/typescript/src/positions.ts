@@ -25,6 +25,8 @@ export interface Position {
   status: PositionStatus
   /** See `PositionCheck.reason`. */
   reason?: PositionReason
+  /** See `PositionCheck.reasons`. */
+  reasons?: PositionReason[]
 }
 
 /** Positions at the end of a day: see positionsByDay(). */
@@ -169,9 +171,10 @@ async function collect<Row>(rows: Iterable<Row> | AsyncIterable<Row>): Promise<R
 
 function namedBy(orders: Iterable<AssetsTransferOrder>, names: InvestmentNames | undefined) {
   const naming = namingOf(orders, names)
-  return ({ portfolioId, investment, position, status, reason }: PositionCheck): Position => {
+  return (check: PositionCheck): Position => {
+    const { portfolioId, investment, position, status, reason, reasons } = check
     const { name, isin } = naming(investment)
-    const found = { portfolioId, investment, shares: position, name, isin, status }
-    return reason === undefined ? found : { ...found, reason }
+    const why = reason === undefined || reasons === undefined ? {} : { reason, reasons }
+    return { portfolioId, investment, shares: position, name, isin, status, ...why }
   }
 }

@@ -18,7 +18,7 @@ export function checkPositionsTool(connections: readonly string[]) {
   return defineTool({
     name: 'check_positions',
     description:
-      'Shares of each investment, and whether its history is complete. gap: rows are missing before gapDay. notVerifiable: the rows do not tell, see reason. Empty shares are unknown, not 0.',
+      'Shares of each investment, and whether its history is complete. gap: rows are missing before gapDay. notVerifiable: the rows do not tell, see reasons. Empty shares are unknown, not 0.',
     input: {
       connection: connection(connections),
       at: day('end of this day; default: now'),
@@ -77,7 +77,7 @@ function lineOf(
     isin: shortText(position.isin),
     shares: position.shares ?? '',
     status: position.status,
-    reason: position.reason,
+    reasons: position.reasons?.join(', '),
     verifiedFrom: check?.verifiedFrom ?? undefined,
     gapDay: check?.firstGap?.day,
     expected: check?.firstGap?.expected,

@@ -12,6 +12,7 @@ from typing import (
     Mapping,
     Optional,
     Protocol,
+    Tuple,
     TypeVar,
     Union,
     overload,
@@ -42,6 +43,8 @@ class Position:
     status: PositionStatus
     #: See ``PositionCheck.reason``.
     reason: Optional[PositionReason] = None
+    #: See ``PositionCheck.reasons``.
+    reasons: Tuple[PositionReason, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -212,6 +215,7 @@ def _positions_of(walks: Walks, naming: Naming) -> List[Position]:
             *naming.of(check.investment),
             check.status,
             check.reason,
+            check.reasons,
         )
         for check in walks.checks()
     ]
