@@ -40,6 +40,11 @@ export function wireRequest(
   return { bytes: Buffer.from(`GET ${path} HTTP/1.1\r\n${lines.join('')}\r\n`), status }
 }
 
+/** A server has sent another status or another length than before. */
+export class WrongResponse extends Error {
+  override name = 'WrongResponse'
+}
+
 const OVERLOADED = 503
 const RETRY_AFTER_MS = 1_000
 
@@ -53,7 +58,7 @@ const SETTLE_MS = 300
 /**
  * Sends requests as fast as responses arrive. Bare sockets cost little processor time, which the
  * client shares with the measured server. Checks the status and length of every response.
- * @throws Error at the first wrong response
+ * @throws WrongResponse at the first one
  */
 export async function generateLoad(options: LoadOptions): Promise<LoadResult> {
   const { port, clients, durationMs } = options
@@ -86,7 +91,7 @@ export async function generateInWorker(workerData: LoadOptions): Promise<LoadRes
  * connection waits, and its latency counts from the time at which it should have been sent: a server that stops for a
  * moment delays all requests of this moment, and not only those in flight.
  * @param perSecond requests per second
- * @throws Error at the first wrong response
+ * @throws WrongResponse at the first one
  */
 export async function generateConstantLoad(
   options: LoadOptions,
@@ -165,8 +170,11 @@ class Recorder {
     this.#lengths.set(request, length)
     const isWhole = response.length === length
     if (response.status !== request.status || !isWhole) {
-      const found = `${response.status}, ${response.length} bytes`
-      throw new Error(`port ${this.#options.port} returned ${found}: ${request.bytes}`)
+      const found = `${response.status} with ${response.length} bytes`
+      const expected = `${request.status} with ${length}`
+      throw new WrongResponse(
+        `port ${this.#options.port} returned ${found} instead of ${expected}: ${request.bytes}`,
+      )
     }
     return true
   }

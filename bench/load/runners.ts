@@ -11,6 +11,7 @@ import {
   type LoadOptions,
   type LoadResult,
   type WireRequest,
+  WrongResponse,
   wireRequest,
 } from './load-generator.ts'
 import type { Load } from './loads.ts'
@@ -50,7 +51,10 @@ export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runn
   for (const load of loads) {
     for (const target of [fixture.service, ...fixture.compared]) {
       const requests = await load.requests(target)
-      if (requests) runners.push(serverRunner(fixture.database, load, target, requests))
+      if (!requests) continue
+      const runner = serverRunner(fixture.database, load, target, requests)
+      const isOwn = target === fixture.service || target.hasSameBytes
+      runners.push(isOwn ? runner : withoutWrongRounds(runner))
     }
     if (load.queries) {
       runners.push(await httpLimit(fixture, load, load.queries))
@@ -58,6 +62,21 @@ export async function makeRunners(fixture: Fixture, loads: Load[]): Promise<Runn
     }
   }
   return runners
+}
+
+/** A round in which a server of others sends a wrong response is left out. The rounds of all other servers stay. */
+function withoutWrongRounds(runner: Runner): Runner {
+  const unlessWrong = <T>(round: Promise<T>) =>
+    round.catch((error: unknown) => {
+      if (!(error instanceof WrongResponse)) throw error
+      process.stderr.write(`${runner.target}: ${error.message}\n`)
+      return undefined
+    })
+  return {
+    ...runner,
+    run: (durationMs) => unlessWrong(runner.run(durationMs)),
+    warmUp: (durationMs) => unlessWrong(runner.warmUp(durationMs)),
+  }
 }
 
 /** Runs a load on one server, or on the processes `pids` behind one port. */
