@@ -58,43 +58,49 @@ const all = globSync('test/**/*.test.ts', {
 })
   .filter((file) => !OTHER.includes(String(file.split('/')[1])))
   .filter((file) => isNightly || NIGHTLY[file] === undefined)
-/** Files that take longest, for a machine without the durations of an earlier run. */
+/** Files that take longest, of each group of tests, for a machine that has not run them. The longest one of a group is first. */
 const LONGEST = [
-  'test/postgres/database-connections.test.ts',
-  'test/operator/operator-migrate.test.ts',
-  'test/operator/refresh.test.ts',
-  'test/seeds/seeds.test.ts',
-  'test/settings/settings.test.ts',
-  'test/http/access-log.test.ts',
-  'test/typescript-client/bad-days.test.ts',
-  'test/http/large-reads.test.ts',
-  'test/import/import-replace.test.ts',
-  'test/operator/operator-deletion.test.ts',
-  'test/http/quota.test.ts',
-  'test/postgres/failures.test.ts',
-  'test/http/health.test.ts',
+  'test/clients/example-amounts.test.ts',
+  'test/clients/mcp.test.ts',
+  'test/clients/beancount.test.ts',
+  'test/typescript-client/on-changes.test.ts',
+  'test/clients/packages.test.ts',
+  'test/typescript-client/sandbox.test.ts',
+  'test/clients/browser/docs-page.test.ts',
+  'test/clients/browser/docs-screens.test.ts',
+  'test/clients/browser/docs-search.test.ts',
+  'test/clients/examples.test.ts',
+  'test/typescript-client/stores.test.ts',
+  'test/clients/faults.test.ts',
+  'test/clients/tutorial-tax-report.test.ts',
+  'test/servers/citus.test.ts',
+  'test/security/row-level-security.test.ts',
+  'test/servers/rolling-restart.test.ts',
+  'test/servers/pgbouncer.test.ts',
+  'test/servers/upgrade.test.ts',
+  'test/servers/stale-standbys.test.ts',
+  'test/servers/failover.test.ts',
+  'test/servers/tutorial-production.test.ts',
+  'test/servers/password-rotation.test.ts',
+  'test/servers/replica-reads.test.ts',
   'test/load/lost-history.test.ts',
   'test/load/network.test.ts',
-  'test/load/start-errors.test.ts',
-  'test/load/embedded.test.ts',
-  'test/load/unfinished-requests.test.ts',
   'test/load/unread-responses.test.ts',
   'test/load/sandbox-days.test.ts',
+  'test/load/embedded.test.ts',
+  'test/load/operator-interrupt.test.ts',
   'test/load/interrupted-exports.test.ts',
-  'test/load/locks.test.ts',
   'test/load/shutdown.test.ts',
-  'test/servers/silence.test.ts',
-  'test/servers/rolling-restart.test.ts',
-  'test/servers/feed-model.test.ts',
-  'test/servers/failover.test.ts',
-  'test/servers/restart.test.ts',
-  'test/servers/attacks.test.ts',
-  'test/servers/moved-history.test.ts',
-  'test/servers/refresh-model.test.ts',
-  'test/servers/pgbouncer.test.ts',
-  'test/servers/major-upgrade.test.ts',
-  'test/servers/backup.test.ts',
-  'test/servers/password-rotation.test.ts',
+  'test/load/slow-exports.test.ts',
+  'test/load/locks.test.ts',
+  'test/operator/refresh.test.ts',
+  'test/http/large-reads.test.ts',
+  'test/operator/connections.test.ts',
+  'test/operator/operator-migrate.test.ts',
+  'test/http/delays.test.ts',
+  'test/seeds/seeds.test.ts',
+  'test/settings/settings.test.ts',
+  'test/postgres/database-connections.test.ts',
 ]
 const durationsFile = join(import.meta.dirname, '../node_modules/.cache/test-durations.json')
 
@@ -103,7 +109,7 @@ function readDurations(): Record<string, number> {
   try {
     return JSON.parse(readFileSync(durationsFile, 'utf8'))
   } catch {
-    return Object.fromEntries(LONGEST.map((file, index) => [file, 1e9 - index]))
+    return {}
   }
 }
 
@@ -112,11 +118,14 @@ function writeDurations(durations: Record<string, number>): void {
   writeFileSync(durationsFile, JSON.stringify({ ...readDurations(), ...durations }))
 }
 
-/** Orders files by their last durations, so that no long file is left alone at the end. New files come first. */
+/** Orders files by their last durations, so that no long file is left alone at the end. Files without one come first. */
 function longestFirst(files: string[]): string[] {
   const durations = readDurations()
-  const known = Object.keys(durations).length > LONGEST.length
-  const of = (file: string) => durations[file] ?? (known ? 1e9 : 0)
+  const rank = (file: string) => {
+    const index = LONGEST.indexOf(file)
+    return index < 0 ? LONGEST.length : index
+  }
+  const of = (file: string) => durations[file] ?? Number.MAX_SAFE_INTEGER - rank(file)
   return files.toSorted((a, b) => of(b) - of(a))
 }
 

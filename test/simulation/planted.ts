@@ -131,9 +131,9 @@ export const plants: Plant[] = [
     replace: 'await this.#connect()\n      void Promise.resolve().then(() => {',
   },
   {
-    name: 'the connection of an abandoned session stays open',
+    name: 'the connection of a retired session stays open',
     file: `${postgres}session.ts`,
-    search: '    this.client.destroy(error)\n',
+    search: '    this.client.leave()\n',
     replace: '',
   },
   {
@@ -185,5 +185,35 @@ export const plants: Plant[] = [
     file: pool,
     search: '      if (client.isEnded) throw lostWhileOpening()\n',
     replace: '      if (client.isEnded && client.standby) throw lostWhileOpening()\n',
+  },
+  {
+    name: 'an exclusive read shares its session',
+    file: `${postgres}session.ts`,
+    search: ' && !this.oldest?.isExclusive',
+    replace: '',
+  },
+  {
+    name: 'a session has more reads than its depth',
+    file: `${postgres}session.ts`,
+    search: ' && this.size < this.#depth',
+    replace: '',
+  },
+  {
+    name: 'a table that is free again stays refused',
+    file: pool,
+    search: '        this.#breaker.succeeded(read)\n',
+    replace: '',
+  },
+  {
+    name: 'a read that waited for a lock keeps the others out',
+    file: `${postgres}lock-breaker.ts`,
+    search: '    if (read === this.#trial) this.#endTrial()\n',
+    replace: '',
+  },
+  {
+    name: 'a read that waits for a lock and never ends keeps the others out',
+    file: pool,
+    search: 'new LockBreaker(silentMs)',
+    replace: 'new LockBreaker(silentMs * 1e6)',
   },
 ]
