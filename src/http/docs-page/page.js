@@ -1,9 +1,8 @@
 /** Script of the page. Navigation, search and theme never wait for a request: the settings of the service come last. */
 import './theme.js'
 import './navigation.js'
-import './search.js'
 import { showAddress, showCodeOf } from './code.js'
-import { create, main } from './dom.js'
+import { create, main, nav } from './dom.js'
 import { fillForms } from './operations.js'
 import { readSettings } from './settings.js'
 
@@ -13,6 +12,10 @@ function showContact(url) {
   main.querySelector('#support').after(create('p', { id: 'contact' }, 'Contact: ', link))
 }
 
+// A static import that fails would end the whole script, also the requests.
+const searching = import('./search.js').catch(() => {
+  nav.querySelector('#found').textContent = 'The search is not available: load the page again.'
+})
 const settings = await readSettings()
 showAddress(settings)
 const demoText = main.querySelector('#demo')
@@ -21,6 +24,7 @@ else demoText.remove()
 if (settings.contact) showContact(settings.contact)
 fillForms(settings)
 await showCodeOf(settings)
+await searching
 // Readers of the page by a program wait for this.
 main.dataset.settings = 'shown'
 

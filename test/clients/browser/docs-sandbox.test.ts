@@ -111,3 +111,13 @@ t.test('demo tokens of other data: no stories, whose results nobody knows', asyn
   t.equal(await page.locator('#sandbox').count(), 1)
   t.equal(await page.locator('.story').count(), 0)
 })
+
+t.test('script of the search that could not be loaded: a sentence, and Send works', async (t) => {
+  const other = await newDocsPage(t, browser, DESK)
+  await other.page.route('**/search.js*', (route) => route.abort())
+  await other.open(`${service.url}/docs#listPortfolioTransactions`)
+  await other.page.locator('#found').filter({ hasText: 'The search is not available' }).waitFor()
+  const operation = other.page.locator('#listPortfolioTransactions')
+  await operation.getByRole('button', { name: 'Send request' }).click()
+  await operation.getByText(/^200 OK/).waitFor()
+})
