@@ -67,6 +67,23 @@ export function isAlone(service: Service, read: ObservedRead, { link }: Sent): v
     world.violate('a large read is alone on its session', `read ${read.id} on ${link.id}`)
 }
 
+/** A read whose session has failed may have broken it, so it is repeated on a session alone. */
+export function isRepeatedAlone(
+  { reads, world }: Service,
+  read: ObservedRead,
+  { link }: Sent,
+): void {
+  const others = link.inFlight
+    .map((id) => reads.all[id])
+    .filter((other) => other !== undefined && other !== read && other.endedAt === undefined)
+  const isBehind = others.some((other) => other !== undefined && hasMoved(other))
+  if (isBehind || (hasMoved(read) && others.length > 0))
+    world.violate('a repeated read is alone on its session', `read ${read.id} on ${link.id}`)
+}
+
+/** True if it was sent on several sessions. */
+const hasMoved = ({ sends }: ObservedRead) => sends.some(({ link }) => link !== sends[0]?.link)
+
 /** A session that has lost a plan gets no read that needs one. */
 export function needsNoLostPlan(world: World, read: ObservedRead, { link, isNamed }: Sent): void {
   if (link.hasLostPlan && isNamed)

@@ -15,6 +15,7 @@ import {
   isAlone,
   isNotSentBehindASlowRead,
   isRepeatedAfterAFailure,
+  isRepeatedAlone,
   isRepeatedOnAnotherSession,
   isRepeatedOnlyWhereSafe,
   isSentForSomebody,
@@ -102,6 +103,7 @@ function watch(service: Service): void {
   reads.onSend = (read, sent) => {
     isRepeatedOnlyWhereSafe(world, read)
     isRepeatedOnAnotherSession(world, read)
+    isRepeatedAlone(service, read, sent)
     isNotSentBehindASlowRead(world, read, sent)
     isSentForSomebody(world, read)
     isAlone(service, read, sent)
