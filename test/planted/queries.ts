@@ -29,7 +29,7 @@ export const plants: Plant[] = [
     file: 'src/queries/connection.ts',
     search: 'floor(extract(epoch from c.refreshed_at))',
     replace: 'ceil(extract(epoch from c.refreshed_at))',
-    tests: ['test/http/headers.test.ts', 'test/operator/refresh.test.ts'],
+    tests: ['test/lists/conditional-requests.test.ts'],
   },
   {
     name: 'a cursor before the horizon is accepted',
