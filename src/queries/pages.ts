@@ -55,7 +55,11 @@ function pageQueries(list: PagedList) {
   return queries
 }
 
-function requireFilters({ title, parameters }: CompiledStatement): void {
+/** @throws Error if a statement does not use one of the filters */
+export function requireFilters({
+  title,
+  parameters,
+}: Pick<CompiledStatement, 'title' | 'parameters'>): void {
   const used = new Set(parameters.map(({ name }) => name))
   for (const filter of Object.keys(filtersOf({}))) {
     if (!used.has(filter))

@@ -1,8 +1,11 @@
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
+import { StatementParameter } from '../../src/postgres/statements.ts'
 import type { Tables } from '../../src/postgres/tables.ts'
+import { requireFilters } from '../../src/queries/pages.ts'
 import { lists } from '../../src/routes/lists.ts'
 import { columnOf } from '../../src/schemas/fields.ts'
+import { filtersOf } from '../../src/schemas/request.ts'
 import { addRows, addressOf } from '../support/any-list.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
@@ -48,3 +51,17 @@ for (const route of lists) {
       t.equal((await sendAgain()).status, 200)
     })
 }
+
+t.test('a statement of a page that leaves out a filter: the start ends', (t) => {
+  const title = 'a page'
+  const names = Object.keys(filtersOf({}))
+  const parametersOf = (used: string[]) => used.map((name) => new StatementParameter(name, 'date'))
+  requireFilters({ title, parameters: parametersOf(names) })
+  for (const left of names) {
+    const parameters = parametersOf(names.filter((name) => name !== left))
+    t.throws(() => requireFilters({ title, parameters }), {
+      message: `the statement a page does not use the filter ${left}`,
+    })
+  }
+  t.end()
+})
