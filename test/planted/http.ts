@@ -88,7 +88,7 @@ export const plants: Plant[] = [
     file: `${http}malformed-requests.ts`,
     search: 'const isResponding = socket._httpMessage?.headersSent ?? false',
     replace: 'const isResponding = false',
-    tests: ['test/http/pipelining.test.ts'],
+    tests: ['test/http/bad-input.test.ts', 'test/http/pipelining.test.ts'],
   },
   {
     name: 'all names of a long query are parsed',

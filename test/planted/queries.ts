@@ -171,6 +171,6 @@ export const plants: Plant[] = [
     file: rights,
     search: 'select (id, app_id, label,',
     replace: 'select (id, app_id, token_hash, label,',
-    tests: ['test/security/writer-rights.test.ts'],
+    tests: ['test/operator/writing.test.ts'],
   },
 ]
