@@ -2,7 +2,6 @@ import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
-import { Tenant } from '../../src/limits/tenants.ts'
 import { connect as connectTo } from '../../src/postgres/connect.ts'
 import { Database, type DatabaseOptions } from '../../src/postgres/database.ts'
 import { Pool } from '../../src/postgres/pool.ts'
@@ -48,15 +47,6 @@ t.test('200 concurrent reads: each gets its own rows, in order', async (t) => {
   t.same(await Promise.all(reads), expected)
 })
 
-t.test('40 concurrent reads: at most the connections for small reads', async (t) => {
-  const { read, db } = await open(t)
-  const reads = Array.from({ length: 40 }, () => read(sleep, ['0.02']))
-  await until('both connections are in use', () => db.state().primary.inUse === 2)
-  t.match(db.state().primary, { connections: 2, inUse: 2 })
-  await Promise.all(reads)
-  t.match(db.state().primary, { connections: 2, inUse: 0 })
-})
-
 t.test('failed read: concurrent reads on its connection succeed', async (t) => {
   const { read } = await open(t)
   const divisors = ['1', '2', '0', '3', '4', '0', '6', '12']
@@ -97,28 +87,6 @@ t.test('read that is too slow: later reads get their rows', async (t) => {
   t.same(await read(sleep, ['0']), ['0'])
 })
 
-t.test('overdue read: only this read fails; the others on its connection continue', async (t) => {
-  const { read } = await openPool(t, { size: 1, silentMs: 2_000 })
-  const before = await read(pid, [])
-  const slow = read(sleep, ['1.5'])
-  // It may wait for 100 ms more, and fails after the time of a silent server.
-  const overdue = read(sleep, ['1.2'], 2_900)
-  // The server has responded meanwhile: it is slow, not down.
-  await t.rejects(overdue, { name: 'Unavailable', message: /stopped responding/ })
-  t.same(await slow, ['1.5'])
-  t.same(await read(pid, []), before)
-})
-
-t.test('waiting read: it fails at its deadline, before a connection is free', async (t) => {
-  const { read } = await openPool(t, { size: 1 })
-  const order: string[] = []
-  const slow = [1, 2].map(() => read(sleep, ['1']).then(() => order.push('slow')))
-  const waiting = read(echo, ['a', '1'], 2_500).finally(() => order.push('waiting'))
-  await t.rejects(waiting, { message: /no database connection became free/ })
-  await Promise.all(slow)
-  t.same(order, ['waiting', 'slow', 'slow'])
-})
-
 t.test('connection that is never idle: it stays while its reads end', async (t) => {
   const { read } = await openPool(t, { size: 1, silentMs: 700 })
   const before = await read(pid, [])
@@ -147,23 +115,6 @@ t.test('slow reads on all connections: the next read waits for the first one to 
   t.same(order, ['slow', 'next', 'slowest'])
 })
 
-t.test('slow reads of one app: they leave connections to the others', async (t) => {
-  const { read, pool } = await openPool(t, { size: 4 })
-  const tenant = new Tenant('busy')
-  await hold(5)
-  const slow: Promise<unknown>[] = []
-  for (let n = 0; n < 6; n += 1) {
-    slow.push(pool.read(held, ['5'], readerOf({ tenant })))
-    if (n < 3) await until('the read is in flight', () => pool.state().inUse === n + 1)
-    // It counts as slow after 250 ms.
-    await setTimeout(400)
-  }
-  t.equal(pool.state().inUse, 3)
-  t.same(await read(echo, ['a', '1']), ['a1'])
-  await release(5)
-  await Promise.allSettled(slow)
-})
-
 t.test('one connection breaks: its read is repeated, and the idle ones close', async (t) => {
   const owner = await openClient(t, url)
   const { read, db } = await open(t, { size: 5, url })
@@ -187,19 +138,6 @@ t.test('a read that breaks two connections fails, and the idle ones close', asyn
   await t.rejects(read(kill, ['it']), { name: 'ServerFailed' })
   t.equal(db.state().primary.connections, 0)
   t.same(await read(echo, ['a', '1']), ['a1'])
-})
-
-t.test('connection that is reset while it opens: its reads use another', async (t) => {
-  const { port, hostname } = new URL(url)
-  let accepted = 0
-  const through = await startTcpProxy(t, url, (client) => {
-    accepted += 1
-    if (accepted === 1) client.once('data', () => client.resetAndDestroy())
-    else client.pipe(connect(Number(port), hostname)).pipe(client)
-  })
-  const { read } = await open(t, { size: 1, url: through.href })
-  t.same(await read(echo, ['a', '1']), ['a1'])
-  t.equal(accepted, 2)
 })
 
 t.test('health check: it does not wait behind reads that wait for a connection', async (t) => {
@@ -312,22 +250,6 @@ t.test('statements of two releases with the same title: each runs its own text',
   t.equal(old.title, next.title)
   t.not(old.name, next.name)
   t.same([await read(old, []), await read(next, [])], [['1'], ['2']])
-})
-
-t.test('large reads of one app: a connection stays free for those of the others', async (t) => {
-  for (const size of [1, 4, 11, 21]) {
-    const { db } = await open(t, { size })
-    const tenant = new Tenant('busy')
-    await hold(6)
-    const slow = Array.from({ length: 10 }, () =>
-      db.read(held, ['6'], readerOf({ rows: 5_000, tenant })),
-    )
-    await until('reads wait', () => db.state().primary.waiting > 0)
-    for (let n = 0; n < 5; n += 1)
-      t.equal((await db.read(echo, ['x', '3'], readerOf({ rows: 5_000 }))).count, 3)
-    await release(6)
-    t.equal((await Promise.all(slow)).length, 10)
-  }
 })
 
 t.test('pool of one connection: large reads run between small ones', async (t) => {

@@ -64,4 +64,16 @@ export const plants: Plant[] = [
     search: 'const used = Math.max(this.#used.get(tenant) ?? 0, this.#virtualTime)',
     replace: 'const used = this.#used.get(tenant) ?? 0',
   },
+  {
+    name: 'a read that waited for a lock keeps the others out',
+    file: `${postgres}lock-breaker.ts`,
+    search: '    if (read === this.#trial) this.#endTrial()\n',
+    replace: '',
+  },
+  {
+    name: 'a read that waits for a lock and never ends keeps the others out',
+    file: `${postgres}pool.ts`,
+    search: 'new LockBreaker(silentMs)',
+    replace: 'new LockBreaker(silentMs * 1e6)',
+  },
 ]

@@ -204,16 +204,4 @@ export const plants: Plant[] = [
     search: '        this.#breaker.succeeded(read)\n',
     replace: '',
   },
-  {
-    name: 'a read that waited for a lock keeps the others out',
-    file: `${postgres}lock-breaker.ts`,
-    search: '    if (read === this.#trial) this.#endTrial()\n',
-    replace: '',
-  },
-  {
-    name: 'a read that waits for a lock and never ends keeps the others out',
-    file: pool,
-    search: 'new LockBreaker(silentMs)',
-    replace: 'new LockBreaker(silentMs * 1e6)',
-  },
 ]
