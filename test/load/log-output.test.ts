@@ -1,6 +1,10 @@
-import { closeSync, openSync } from 'node:fs'
+import { execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { closeSync, openSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import t, { type Test } from 'tap'
 import { freePort } from '../../tools/embedded-postgres/free-port.ts'
+import type { LogCommand } from '../http/log-writer.ts'
 import { addSampleData, recordOk, requestsOf } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { openTestDatabase } from '../support/new-database.ts'
@@ -72,6 +76,35 @@ t.test('full disk: every request gets a response, and all lines count as dropped
   t.equal(await service.end('SIGTERM'), 0)
   t.equal(service.output(), '', 'nothing on standard error')
 })
+
+t.test(
+  'disk with room for a part of a line: the next whole line begins a line of its own',
+  async (t) => {
+    const file = join(t.testdir({}), 'service.log')
+    const stdout = openSync(file, 'a')
+    t.teardown(() => closeSync(stdout))
+    const program = join(import.meta.dirname, '../http/log-writer.ts')
+    const writer = spawn(process.execPath, [program], {
+      stdio: ['ignore', stdout, 'inherit', 'ipc'],
+    })
+    t.teardown(() => writer.kill('SIGKILL'))
+    await once(writer, 'message')
+    const write = async (line: string) => {
+      writer.send({ write: [line] } satisfies LogCommand)
+      await once(writer, 'message')
+    }
+    // The kernel writes what fits, and reports the error of the rest, as a full disk does.
+    const limitFile = (bytes: number | 'unlimited') =>
+      execFileSync('prlimit', ['--pid', String(writer.pid), `--fsize=${bytes}:unlimited`])
+    limitFile(6)
+    await write('a line that is cut')
+    // Node.js reports no error of a write that wrote a part, but of the next one.
+    await write('a line without room')
+    limitFile('unlimited')
+    await write('a whole line')
+    t.match(readFileSync(file, 'utf8').split('\n'), ['a line', 'a whole line'])
+  },
+)
 
 t.test('closed log pipe: every request gets a response', async (t) => {
   const { service, dropped, startLoad } = await start(t)

@@ -123,7 +123,7 @@ export const plants: Plant[] = [
     file: `${http}log.ts`,
     search: String.raw`isCut ? '\n' : ''`,
     replace: "isCut ? '' : ''",
-    tests: ['test/http/log-destination.test.ts', 'test/servers/full-disk.test.ts'],
+    tests: ['test/load/log-output.test.ts'],
   },
   {
     name: 'health checks wait behind the rejections of their address',
