@@ -81,6 +81,14 @@ t.test('requests: counted by route, method and status, with rows and bytes', asy
   t.equal(found.get(series('http_errors_total', notFound)), 1)
 })
 
+t.test('errors: each route has its series before the first one', async (t) => {
+  const { service } = await start(t)
+  const found = await settled(service)
+  t.equal(found.get(series('http_errors_total', { route: LIST, code: 'internal_error' })), 0)
+  for (const reason of ['database', 'overload'])
+    t.equal(found.get(series('http_unavailable_total', { route: LIST, reason })), 0, reason)
+})
+
 t.test('unknown paths, tokens and methods: no label value contains them', async (t) => {
   const { service, token, connection } = await start(t)
   for (let i = 0; i < 3; i += 1) {
