@@ -100,6 +100,7 @@ t.test('CSV with invalid values: each with its line and field', async (t) => {
     `${cells(1)},,,,`,
     `${cells(6)},1E5,1.2E+3,,`,
     `${cells(7)},,,1,1e-7`,
+    `${cells(8)},,\u00001e5,,`,
   ]
   const text = lines.join('\r\n')
   const noExponent = (cell: string) => `a number such as 1234.50 is expected, not "${cell}"`
@@ -112,6 +113,7 @@ t.test('CSV with invalid values: each with its line and field', async (t) => {
     '10: transactionId: duplicate of the row on line 2 of rows.ndjson',
     `11: amount: ${noExponent('1.2E+3')}`,
     `12: retentionDetail.retentionTo: ${noExponent('1e-7')}`,
+    `13: amount: ${noExponent('\\u00001e5')}`,
   ])
   const missing = `transactionId,portfolioId,operationDateDay\n${uuid(1)},${uuid(0)},2024-02-29`
   t.same(await problems('portfolio-transactions', missing, csv), ['2: type: the field is missing'])

@@ -386,9 +386,11 @@ t.test('.env and files of secrets', async (t) => {
   )
 
   t.test('.env in UTF-16: one sentence, and exit code 1', async (t) => {
-    const text = Buffer.from(`\ufeffDATABASE_URL=${url}\n`, 'utf16le')
-    const { end } = await start(t, appList, text)
-    t.match(await end(), { code: 1, stdout: '', stderr: '.env is not UTF-8.\n' })
+    for (const mark of ['\ufeff', '']) {
+      const text = Buffer.from(`${mark}DATABASE_URL=${url}\n`, 'utf16le')
+      const { end } = await start(t, appList, text)
+      t.match(await end(), { code: 1, stdout: '', stderr: '.env is not UTF-8.\n' })
+    }
   })
 
   t.test('.env that cannot be read: one sentence, and exit code 1', async (t) => {
