@@ -181,7 +181,7 @@ export const plants: Plant[] = [
     file: 'deploy/haproxy/haproxy.cfg',
     search: '  option disable-h2-upgrade\n',
     replace: '',
-    tests: ['test/servers/cut-responses.test.ts'],
+    tests: ['test/servers/several-instances.test.ts'],
   },
   {
     name: 'no instance is no alert',
