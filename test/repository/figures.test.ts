@@ -293,6 +293,28 @@ t.test('proxy.md: one block of an export takes twice STATEMENT_TIMEOUT_MS and on
   t.end()
 })
 
+t.test('scale.md: the limits of statements behind PgBouncer are the defaults', (t) => {
+  const limit = seconds(settings.STATEMENT_TIMEOUT_MS.default)
+  const said = `the limit is ${limit} s, of which a statement may wait ${limit / 5} s for a lock`
+  t.ok(textOf('docs/scale.md').includes(said), said)
+  t.end()
+})
+
+t.test(
+  'scale.md: 100 million rows, with indexes and counts, fit into the memory that it names',
+  (t) => {
+    const sizes = [...read('bench/results/sizes.md').matchAll(/^\| (\w+) \| (\d+) \|$/gm)]
+    const rows = sizes.filter(([, name = '']) => !name.includes('removal'))
+    t.ok(rows.length >= 4)
+    const bytes = rows.reduce((sum, [, , size]) => sum + Number(size) * MIB * 100, 0)
+    const [, memory] =
+      /one server with (\d+) GB of memory holds everything/.exec(textOf('docs/scale.md')) ?? []
+    // The system and the sessions need a part of it.
+    t.ok(bytes < 0.75 * Number(memory) * 1e9, `${bytes} bytes`)
+    t.end()
+  },
+)
+
 t.test(
   'credentials.md: a withdrawn key is valid until the next fetch, and as long as a token is kept',
   (t) => {

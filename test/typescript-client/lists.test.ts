@@ -269,6 +269,11 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       response.writeHead(400, {
         'content-type': 'application/json',
         'x-request-id': 'app-secret-1',
+        location: 'https://other.example/of-the-proxy',
+        'content-location': '/of-the-proxy',
+        link: '</of-the-proxy>; rel=next',
+        refresh: '1; url=/of-the-proxy',
+        'set-cookie': 'session=of-the-proxy',
       })
       response.end(body)
     }).listen(0, '127.0.0.1')
@@ -280,6 +285,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
       body = JSON.stringify(each)
       const failure = await failureOf(client.orders(access))
       const shown = failure.shown + failure.message + JSON.stringify(failure)
+      t.notMatch(shown, /of-the-proxy/)
       for (const secret of ['app-secret', 'connection secret', encoded, '%20secret', '\\u001b'])
         t.notOk(shown.includes(secret), `${body.slice(0, 40)} shows no ${secret}`)
       t.notMatch(failure.message, /[\p{Cc}\u2028]/u)
