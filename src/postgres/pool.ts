@@ -4,6 +4,7 @@ import {
   hasState,
   isBroken,
   isConnectionFailure,
+  isPoolerTimeout,
   isReset,
   ServerFailed,
   SqlState,
@@ -282,7 +283,7 @@ export class Pool {
   #lose(session: Session, read: Read, statement: Statement, error: Error): void {
     const isLost = hasState(error, SqlState.lostPlan) && statement.name !== ''
     if (isLost || isBroken(error)) session.drain()
-    if (isBroken(error)) this.#retireIdle()
+    if (isBroken(error) && !isPoolerTimeout(error)) this.#retireIdle()
     if (isLost && this.#options.pooler) this.#prepares = false
     if (isLost) this.#start(session, read, unnamed(statement))
     else this.#fail(read, error)
