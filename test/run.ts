@@ -81,7 +81,6 @@ const LONGEST = [
   'test/servers/stale-standbys.test.ts',
   'test/servers/failover.test.ts',
   'test/servers/tutorial-production.test.ts',
-  'test/servers/password-rotation.test.ts',
   'test/servers/replica-reads.test.ts',
   'test/load/lost-history.test.ts',
   'test/load/network.test.ts',

@@ -54,6 +54,9 @@ export function isBroken(error: unknown): boolean {
   return error instanceof Error && !(error instanceof TypeError || error instanceof Unavailable)
 }
 
+/** True if the network cut the connection. */
+export const isCut = (error: unknown) => isBroken(error) && !(error instanceof pg.DatabaseError)
+
 /** True if the network reset the connection. The next attempt may succeed. */
 export const isReset = (error: unknown) =>
   error instanceof Error && 'code' in error && error.code === 'ECONNRESET'

@@ -4,7 +4,7 @@ import {
   hasState,
   isBroken,
   isConnectionFailure,
-  isPoolerTimeout,
+  isCut,
   isReset,
   ServerFailed,
   SqlState,
@@ -283,7 +283,7 @@ export class Pool {
   #lose(session: Session, read: Read, statement: Statement, error: Error): void {
     const isLost = hasState(error, SqlState.lostPlan) && statement.name !== ''
     if (isLost || isBroken(error)) session.drain()
-    if (isBroken(error) && !isPoolerTimeout(error)) this.#retireIdle()
+    if (isCut(error)) this.#retireIdle()
     if (isLost && this.#options.pooler) this.#prepares = false
     if (isLost) this.#start(session, read, unnamed(statement))
     else this.#fail(read, error)
@@ -293,7 +293,7 @@ export class Pool {
     if (session.retire()) this.#sessions.delete(session)
   }
 
-  /** What ended or silenced one session may have ended the idle ones, too. Those in use report it themselves. */
+  /** What cut or silenced one session may have cut the idle ones, too. Those in use report it themselves. */
   #retireIdle(): void {
     for (const session of this.#sessions) if (session.size === 0) this.#retire(session)
   }

@@ -73,7 +73,7 @@ export const plants: Plant[] = [
   {
     name: 'a cut leaves the idle sessions, which may be cut, too',
     file: pool,
-    search: 'if (isBroken(error) && !isPoolerTimeout(error)) this.#retireIdle()',
+    search: 'if (isCut(error)) this.#retireIdle()',
     replace: '',
   },
   {

@@ -85,7 +85,7 @@ export class Backend implements Peer, Session {
     this.#result = code
     // It may not have begun to work on it.
     this.readId ??= this.link.inFlight[0]
-    this.link.isTerminated = this.readId === undefined
+    this.link.isTerminated = true
     this.#sendAnswer()
     this.link.end()
     this.#close()

@@ -53,7 +53,7 @@ export class Link {
   isLarge = false
   /** True after its first read. */
   isUsed = false
-  /** True if the server has ended it while no read ran: what the client sent meanwhile gets that error. */
+  /** True if the server has ended it with an error: what the client sent meanwhile gets that error. */
   isTerminated = false
   /** Time of the last byte that arrived at the client. */
   arrivedAt = 0
