@@ -1,6 +1,5 @@
 import type { Limits } from './limits.ts'
 import type { Place } from './rejections.ts'
-import type { Permit } from './request-limit.ts'
 import { Tenant } from './tenants.ts'
 
 /** Tenant of requests that use no limited resource. */
@@ -10,7 +9,7 @@ const NOBODY = new Tenant()
 export class Admission {
   readonly #limits: Limits
   #tenant = NOBODY
-  #permit: Permit | undefined
+  #hasPermit = false
   #isClosed = false
 
   constructor(limits: Limits) {
@@ -31,13 +30,15 @@ export class Admission {
     if (this.#isClosed) return
     this.leave()
     this.#tenant = this.#limits.tenants.of(ip, callerKey)
-    this.#permit = this.#limits.requests.admit(this.#tenant)
+    this.#limits.requests.admit(this.#tenant)
+    this.#hasPermit = true
   }
 
   /** Releases the permit before the end of the request. A rejection that waits uses none. */
   leave(): void {
-    this.#permit?.release()
-    this.#permit = undefined
+    if (!this.#hasPermit) return
+    this.#hasPermit = false
+    this.#limits.requests.release(this.#tenant)
   }
 
   /** Ends the request. It takes no permit any more. */

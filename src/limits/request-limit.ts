@@ -17,23 +17,16 @@ export class RequestLimit {
   }
 
   /** Admits a request of a tenant. @throws ProblemError 503 if the tenant uses all that one may have */
-  admit(tenant: Tenant): Permit {
+  admit(tenant: Tenant): void {
     if (!this.shares.mayTake(tenant, 1, this.maximum)) {
       const detail = 'Too many requests are in flight. Try again soon.'
       throw problem('service_unavailable', { detail })
     }
     this.shares.add(tenant, 1)
-    let isReleased = false
-    const release = () => {
-      if (isReleased) return
-      isReleased = true
-      this.shares.add(tenant, -1)
-    }
-    return { release }
   }
-}
 
-/** Permit of an admitted request. Only the first call of `release` counts. */
-export interface Permit {
-  release(): void
+  /** Ends a request that was admitted. */
+  release(tenant: Tenant): void {
+    this.shares.add(tenant, -1)
+  }
 }
