@@ -9,47 +9,28 @@ import type { Read } from './read.ts'
 export class LockBreaker {
   /** Errors of the statements whose tables were locked at their last read, by the names of the statements. */
   readonly #errors = new Map<string, unknown>()
-  readonly #trialMs: number
+  /** The last read that was allowed to wait for a lock. */
   #trial: Read | undefined
-  #triedAt = Number.NEGATIVE_INFINITY
 
-  /** @param trialMs time after which another read may try, even if the last one has not ended */
-  constructor(trialMs: number) {
-    this.#trialMs = trialMs
-  }
-
-  /** True if a table of the statement was locked at its last read. */
-  isLocked({ statement }: Read): boolean {
-    return this.#errors.has(statement.name)
-  }
-
-  /** Returns true for the read that may wait for the lock: one at a time. */
-  mayTry(read: Read): boolean {
-    const now = performance.now()
-    if (now - this.#triedAt < this.#trialMs) return false
+  /**
+   * Returns the error of a read whose table was locked at the last read, while another one waits for the lock. Else the read
+   * may wait, on a session alone. Each read ends, at the latest at its due time.
+   */
+  refusal(read: Read): Unavailable | undefined {
+    const cause = this.#errors.get(read.statement.name)
+    if (cause === undefined) return undefined
+    if (this.#trial && !this.#trial.isEnded)
+      return new Unavailable('a table of the statement is locked', { cause })
     this.#trial = read
-    this.#triedAt = now
-    return true
+    read.isExclusive = true
+    return undefined
   }
 
-  /** Returns the error of a read that may not try. */
-  rejection({ statement }: Read): Unavailable {
-    const cause = this.#errors.get(statement.name)
-    return new Unavailable('a table of the statement is locked', { cause })
-  }
-
-  failed(read: Read, error: Error): void {
-    if (hasState(error, SqlState.locked)) this.#errors.set(read.statement.name, error)
-    if (read === this.#trial) this.#endTrial()
+  failed({ statement }: Read, error: Error): void {
+    if (hasState(error, SqlState.locked)) this.#errors.set(statement.name, error)
   }
 
   succeeded({ statement }: Read): void {
-    // The lock is gone, so other statements may try at once.
-    if (this.#errors.delete(statement.name)) this.#endTrial()
-  }
-
-  #endTrial(): void {
-    this.#trial = undefined
-    this.#triedAt = Number.NEGATIVE_INFINITY
+    this.#errors.delete(statement.name)
   }
 }

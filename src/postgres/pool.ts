@@ -53,7 +53,7 @@ export class Pool {
   readonly #timer: NodeJS.Timeout
   readonly #sessions = new Set<Session>()
   readonly #queue: ReadQueue
-  readonly #breaker: LockBreaker
+  readonly #breaker = new LockBreaker()
   /** Reads that go before the queue: probes, and those that are repeated or try a locked table. */
   readonly #urgent: Read[] = []
   #respondedAt = Number.NEGATIVE_INFINITY
@@ -65,7 +65,7 @@ export class Pool {
   #prepares = true
 
   constructor(options: PoolOptions, connect: () => Promise<WireClient>) {
-    const { size, isLarge = false, waitMs, silentMs, pooler } = options
+    const { size, isLarge = false, waitMs, pooler } = options
     this.#options = options
     this.#connect = connect
     // PgBouncer 1.18 mixes up the messages of pipelined reads.
@@ -76,7 +76,6 @@ export class Pool {
       countsTime: isLarge,
       continuedFirstMs: waitMs / 2,
     })
-    this.#breaker = new LockBreaker(silentMs)
     this.#timer = setInterval(this.#check, CHECK_MS).unref()
   }
 
@@ -198,18 +197,13 @@ export class Pool {
       return this.#urgent.shift()
     }
     for (let read = this.#queue.take(); read !== undefined; read = this.#queue.take()) {
-      const refusal = this.#refusal(read)
+      const refusal = this.#refusal(read) ?? this.#breaker.refusal(read)
       if (refusal) {
+        this.#queue.refused(read)
         read.end(refusal)
         continue
       }
-      if (!this.#breaker.isLocked(read)) return read
-      if (!this.#breaker.mayTry(read)) {
-        read.end(this.#breaker.rejection(read))
-        continue
-      }
-      read.isExclusive = true
-      if (session.size === 0) return read
+      if (!read.isExclusive || session.size === 0) return read
       // It waits for the lock on a session alone.
       this.#urgent.push(read)
       return undefined

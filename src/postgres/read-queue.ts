@@ -51,6 +51,11 @@ export class ReadQueue {
     return this.#waiting.takeIf(holds)
   }
 
+  /** Gives the turn of a read back that was taken and may not run. */
+  refused({ tenant }: Read): void {
+    this.#waiting.use(tenant, -1)
+  }
+
   started(read: Read): void {
     this.#inFlight.add(read)
   }
