@@ -1,8 +1,8 @@
 import type pg from 'pg'
 import { withDeadline } from '../limits/deadline.ts'
 import { ask, CONNECT_MS, type ConnectOptions, connect } from './connect.ts'
-import { hasState, ServerFailed, SqlState } from './failures.ts'
-import { serverName, serverUrls } from './server-urls.ts'
+import { hasState, ServerFailed, ServerIsStandby, SqlState } from './failures.ts'
+import { allowsStandby, serverName, serverUrls } from './server-urls.ts'
 import type { WireClient } from './wire/client.ts'
 
 /** A primary that accepts connections, with the history of its data. */
@@ -27,7 +27,7 @@ const HISTORY = `
       else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline
   from pg_control_system()`
 
-/** Reads the history of a server, if the role may read it. */
+/** Reads the history of a server, if the role may read it. The one of a standby has a cluster, and no timeline. */
 async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
   const { rows } = await ask(client, HISTORY).catch((error) => {
     if (hasState(error, SqlState.denied)) return { rows: [] }
@@ -49,7 +49,12 @@ export async function findServers(
   const found: FoundServer[] = []
   const tests = urls.map(async (url) => {
     const client = await connect({ ...options, url })
-    found.push(await historyOf(client, url).finally(() => client.destroy()))
+    const server = await historyOf(client, url).finally(() => client.destroy())
+    // Behind PgBouncer, only a query tells (connect.ts). Its promotion would make it newer than what was found.
+    const isStandby = server.cluster !== '' && server.timeline === 0
+    if (isStandby && !(options.standby ?? allowsStandby(url)))
+      throw new ServerIsStandby(`${serverName(url)} is a standby`)
+    found.push(server)
   })
   await Promise.any(tests)
   await withDeadline<unknown>(Promise.allSettled(tests), compareMs, () => {})
