@@ -78,4 +78,20 @@ export const found: { name: string; schedule: Schedule }[] = [
       ],
     },
   },
+  {
+    name: 'move to a standby behind a pooler, which is promoted, and restarts while the old primary is back',
+    schedule: {
+      seed: 1_919_812_660,
+      settings: { ...settings, size: 3, pooler: 'keeps plans', hosts: 2, memoryMb: 1 },
+      bursts: [
+        { ...page, at: 3_976, app: 0, count: 2, everyMs: 1, rows: 120, ms: 8 },
+        { ...page, at: 274, kind: 'export', app: 3, count: 23, rows: 0, ms: 18 },
+      ],
+      faults: [
+        { kind: 'secrets are renewed', at: 6_226, lastsMs: 2_396, host: 0, choice: 207 },
+        { kind: 'a standby is promoted', at: 4_983, lastsMs: 4_037, host: 1, choice: 616 },
+        { kind: 'a standby is promoted', at: 7, lastsMs: 3_977, host: 1, choice: 141 },
+      ],
+    },
+  },
 ]

@@ -2,7 +2,7 @@ import pg from 'pg'
 import { Unavailable } from '../../src/limits/unavailable.ts'
 import type { RawRows } from '../../src/postgres/wire/query.ts'
 import { ProblemError } from '../../src/schemas/problem.ts'
-import { codeOf, type ObservedRead } from './reads.ts'
+import { codeOf, MAY_RUN_AGAIN, type ObservedRead } from './reads.ts'
 import { type Service, STATEMENT_MS } from './service.ts'
 import type { World } from './world/world.ts'
 
@@ -80,6 +80,15 @@ export function endsInTime(world: World, read: ObservedRead): void {
   const late = (read.endedAt ?? world.now) - dueAt - CHECK_MS - stopped
   if (late > 0)
     world.violate('each read ends by its due time', `read ${read.id} is ${late} ms late`)
+}
+
+/** A read ends with its answer, unless the answer is an error after which it may run again. */
+export function endsWithItsAnswer(world: World, read: ObservedRead): void {
+  const { link, result, answeredAt = world.now } = read.sends.at(-1) ?? {}
+  if (result === undefined || link?.isTerminated) return
+  if (result !== 'rows' && result !== read.ownError) return
+  if (world.now > answeredAt && !MAY_RUN_AGAIN.test(result))
+    world.violate('a read ends with its answer', `read ${read.id}, ${result}`)
 }
 
 /** A read fails with an error that the service knows: its own, or one of the server's state. */

@@ -15,6 +15,7 @@ export const command = [
 export const shows = /^\d+ ms: /m
 
 const postgres = 'src/postgres/'
+const limits = 'src/limits/'
 const pool = `${postgres}pool.ts`
 
 export const plants: Plant[] = [
@@ -109,8 +110,8 @@ export const plants: Plant[] = [
   {
     name: 'several reads wait for a locked table',
     file: pool,
-    search: 'if (!this.#breaker.isLocked(read)) return read',
-    replace: 'if (this.#sessions.size > 0) return read',
+    search: 'this.#refusal(read) ?? this.#breaker.refusal(read)',
+    replace: 'this.#refusal(read)',
   },
   {
     name: 'PgBouncer gets several reads at once',
@@ -203,5 +204,77 @@ export const plants: Plant[] = [
     file: pool,
     search: '        this.#breaker.succeeded(read)\n',
     replace: '',
+  },
+  {
+    name: 'the parser keeps parts of a buffer that is used again',
+    file: `${postgres}wire/client.ts`,
+    search: "rest.emit('data', Buffer.from(chunk.subarray(start, end)))",
+    replace: "rest.emit('data', chunk.subarray(start, end))",
+  },
+  {
+    name: 'a superseded primary is used again',
+    file: `${postgres}hosts.ts`,
+    search: 'one.cluster === other.cluster && other.timeline > 0 && one.timeline > other.timeline',
+    replace: 'one.cluster !== other.cluster',
+  },
+  {
+    name: 'the sessions of the old primary stay after a failover',
+    file: `${postgres}server.ts`,
+    search: '      this.#small.abandon()\n      this.#large.abandon()\n',
+    replace: '',
+  },
+  {
+    name: 'a permit is released twice',
+    file: `${limits}admission.ts`,
+    search: '    this.#hasPermit = false\n',
+    replace: '',
+  },
+  {
+    name: 'a locked list delays a health check',
+    file: `${postgres}readiness.ts`,
+    search: 'await withDeadline(lists.check(), leftMs, () => {})',
+    replace: 'await lists.check()\n      await withDeadline(Promise.resolve(), leftMs, () => {})',
+  },
+  {
+    name: 'a client that left while its credentials were verified takes a permit',
+    file: `${limits}admission.ts`,
+    search: '    if (this.#isClosed) return\n',
+    replace: '',
+  },
+  {
+    name: 'rows take memory without a limit',
+    file: `${postgres}wire/query.ts`,
+    search: 'this.error = account?.refusal(size)',
+    replace: '',
+  },
+  {
+    name: 'an app saves up turns while it does not wait',
+    file: `${limits}fair-queue.ts`,
+    search: 'const used = Math.max(this.#used.get(tenant) ?? 0, this.#virtualTime)',
+    replace: 'const used = this.#used.get(tenant) ?? 0',
+  },
+  {
+    name: 'the standby behind a pooler is used as the primary',
+    file: `${postgres}hosts.ts`,
+    search: "const isStandby = server.cluster !== '' && server.timeline === 0",
+    replace: 'const isStandby = false',
+  },
+  {
+    name: 'a read that tried a locked table keeps the others out',
+    file: `${postgres}lock-breaker.ts`,
+    search: 'if (this.#trial && !this.#trial.isEnded)',
+    replace: 'if (this.#trial)',
+  },
+  {
+    name: 'what waits is not sent after an answer',
+    file: pool,
+    search: '      if (session.isClosing) this.#retire(session)\n      this.#schedule()\n',
+    replace: '      if (session.isClosing) this.#retire(session)\n',
+  },
+  {
+    name: 'a read that was answered waits for its due time',
+    file: `${postgres}wire/query.ts`,
+    search: '    this.rawRows = undefined\n    this.#ended()\n',
+    replace: "    this.rawRows = undefined\n    if (this.name !== '') this.#ended()\n",
   },
 ]

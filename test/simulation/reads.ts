@@ -5,6 +5,9 @@ import type { Link } from './world/link.ts'
 import type { Network } from './world/network.ts'
 import type { World } from './world/world.ts'
 
+/** SQLSTATEs after which a read runs again: a lost plan, the end of its session, a conflict with the replay of a standby. */
+export const MAY_RUN_AGAIN = /^(0A000|26000|42P05|57P01|57P02|25P03|XX001|40001|40P01)$/
+
 /** One read, as the test sees it: what was asked for, what was sent, and how it ended. */
 export interface ObservedRead {
   id: number
@@ -15,6 +18,7 @@ export interface ObservedRead {
   /** SQLSTATE that it fails with by itself. */
   ownError: string | undefined
   isContinued: boolean
+  server: 'primary' | 'replica'
   /** True if it uses the sessions for large reads. */
   isLarge: boolean
   askedAt: number
@@ -38,11 +42,12 @@ interface Sent {
   isNamed: boolean
   /** What arrived: `rows`, or an SQLSTATE. */
   result: string | undefined
+  answeredAt: number | undefined
 }
 
 type Asked = Pick<
   ObservedRead,
-  'title' | 'app' | 'reader' | 'rows' | 'ownError' | 'isLarge' | 'timeline'
+  'title' | 'app' | 'reader' | 'rows' | 'ownError' | 'server' | 'isLarge' | 'timeline'
 >
 
 /** All reads of a run. */
@@ -52,6 +57,8 @@ export class Reads {
   readonly ofRows = new WeakMap<RawRows, ObservedRead>()
   /** Reads that have not ended. */
   readonly open = new Set<ObservedRead>()
+  /** Called when a read is asked for, before it is one of the open ones. */
+  onAsk: (read: ObservedRead) => void = () => {}
   /** Called when a read is sent. The last element of its `sends` is this one. */
   onSend: (read: ObservedRead, sent: Sent) => void = () => {}
   /** Called when the answer of a read arrives. */
@@ -65,7 +72,7 @@ export class Reads {
     network.onReadSent = (id, link, isNamed) => {
       const read = this.all[id]
       if (read === undefined) return
-      const sent = { link, at: world.now, isNamed, result: undefined }
+      const sent = { link, at: world.now, isNamed, result: undefined, answeredAt: undefined }
       read.sends.push(sent)
       this.onSend(read, sent)
     }
@@ -74,6 +81,7 @@ export class Reads {
       const sent = read?.sends.find((each) => each.link === link && each.result === undefined)
       if (read === undefined || sent === undefined) return
       sent.result = result
+      sent.answeredAt = world.now
       this.onAnswer(read, sent)
     }
   }
@@ -92,6 +100,7 @@ export class Reads {
       outcome: undefined,
       error: undefined,
     }
+    this.onAsk(read)
     this.all.push(read)
     this.open.add(read)
     this.#world.journal.record('asks', read.id, asked.title)

@@ -73,7 +73,10 @@ export async function runRequest(
     admission.enter(ip)
     // The identity provider verifies the credentials.
     await world.clock.wait(plan.receivesMs / 10)
+    const { inFlight } = limits.requests
     admission.enter(ip, key)
+    if (isClosed && limits.requests.inFlight > inFlight)
+      world.violate('a client that has left takes no permit', `request ${number}`)
     await respond(service, plan, { reader, memory, admission, number })
     close(true)
     return true

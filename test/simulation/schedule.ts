@@ -74,7 +74,7 @@ const burst: fc.Arbitrary<Burst> = fc.record({
   everyMs: fc.constantFrom(0, 1, 10, 50, 200),
   ms: statementMs,
   rows: fc.constantFrom(0, 1, 13, 40, 120),
-  bytes: fc.constantFrom(10, 100, 700),
+  bytes: fc.constantFrom(10, 100, 700, 4_000),
   leaving: fc.constantFrom(0, 0, 0, 0.2, 1),
   failure: fc.oneof(
     { weight: 6, arbitrary: fc.constant(undefined) },

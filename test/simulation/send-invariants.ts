@@ -1,28 +1,26 @@
 import { poolSizes } from '../../src/postgres/server.ts'
-import type { ObservedRead, Reads } from './reads.ts'
+import { MAY_RUN_AGAIN, type ObservedRead, type Reads } from './reads.ts'
 import { type Service, STATEMENT_MS } from './service.ts'
-import type { Link } from './world/link.ts'
 import type { World } from './world/world.ts'
 
 /** Time after which a read counts as slow, and no other is sent behind it, in ms. */
 const STALLED_MS = 250
 /** Average number of reads in flight on a session for small reads. */
-const READS_PER_SESSION = 1.5
-/** Time after which another read may try a locked table, though the last one has not ended, in ms. */
-const TRIAL_MS = STATEMENT_MS + 1_000
+export const READS_PER_SESSION = 1.5
+/** Time in which a read may run, in ms. */
+const SILENT_MS = STATEMENT_MS + 1_000
 
 type Sent = ObservedRead['sends'][number]
 
-/** SQLSTATEs after which a read runs again: a lost plan, the end of its session, a conflict with the replay of a standby. */
+/** SQLSTATEs of a lost plan. */
 const LOST_PLAN = /^(0A000|26000|42P05)$/
-const REPEATED = /^(0A000|26000|42P05|57P01|57P02|25P03|XX001|40001|40P01)$/
 
 /** A read runs again only after its connection failed, or after PostgreSQL has refused to run it. */
 export function isRepeatedOnlyWhereSafe(world: World, { id, sends }: ObservedRead): void {
   const name = 'a read is repeated only where that is safe'
   const before = sends.slice(0, -1)
   for (const { link, result } of before) {
-    const mayRepeat = result === undefined ? !link.isOpen : REPEATED.test(result)
+    const mayRepeat = result === undefined ? !link.isOpen : MAY_RUN_AGAIN.test(result)
     if (!mayRepeat) world.violate(name, `read ${id} runs again after ${result} of ${link.id}`)
   }
   const others = before.filter(({ result }) => !LOST_PLAN.test(result ?? ''))
@@ -93,19 +91,17 @@ export function needsNoLostPlan(world: World, read: ObservedRead, { link, isName
 }
 
 /** The sessions that a read may use: those of the primary or of a replica, for small reads or for large ones. */
-const poolOf = ({ isLarge }: ObservedRead, { host }: Link) =>
-  `${host === 'replica' ? 'replica' : 'primary'} ${isLarge ? 'large' : 'small'}`
+export const classOf = ({ server, isLarge }: ObservedRead) =>
+  `${server} ${isLarge ? 'large' : 'small'}`
 
-/** Reads that are sent and have not ended, of one pool. */
-function* inFlightOf(reads: Reads, pool: string): Generator<ObservedRead> {
-  for (const read of reads.open) {
-    const link = read.sends.at(-1)?.link
-    if (link?.isOpen && poolOf(read, link) === pool) yield read
-  }
+/** Reads that are sent and have not ended, of one class of sessions. */
+export function* inFlightOf(reads: Reads, sessions: string): Generator<ObservedRead> {
+  for (const read of reads.open)
+    if (read.sends.at(-1)?.link.isOpen && classOf(read) === sessions) yield read
 }
 
 /** No app, and not all unknown callers together, have all sessions. */
-export function leavesRoomForOthers(service: Service, read: ObservedRead, { link }: Sent): void {
+export function leavesRoomForOthers(service: Service, read: ObservedRead): void {
   const { reads, network, settings, world } = service
   // A repeated read does not wait in the queue, nor do those that waited for a connection that was reset.
   if (read.sends.length > 1 || network.failedAt >= read.askedAt) return
@@ -114,7 +110,7 @@ export function leavesRoomForOthers(service: Service, read: ObservedRead, { link
   const isSingle = read.isLarge || settings.pooler !== 'none'
   const capacity = Math.ceil(sessions * (isSingle ? 1 : READS_PER_SESSION))
   let own = 0
-  for (const other of inFlightOf(reads, poolOf(read, link)))
+  for (const other of inFlightOf(reads, classOf(read)))
     if (other.app === read.app && other.sends.length === 1 && other.askedAt > network.failedAt)
       own += 1
   const unknown = Math.max(1, Math.min(4, sessions - 1))
@@ -128,26 +124,44 @@ export class Locks {
   readonly #lockedAt = new Map<string, number>()
 
   /** Of a locked table, one read at a time waits for the lock. */
-  oneReadTries({ network, reads, world }: Service, read: ObservedRead, { link }: Sent): void {
-    const pool = poolOf(read, link)
-    const lockedAt = this.#lockedAt.get(`${pool} ${read.title}`)
+  oneReadTries({ network, reads, world }: Service, read: ObservedRead): void {
+    const sessions = classOf(read)
+    const lockedAt = this.#lockedAt.get(`${sessions} ${read.title}`)
     // Reads whose sessions failed, or that waited for one that was reset, are repeated all the same.
     const isRepeated = ({ askedAt, sends }: ObservedRead) =>
       sends.length > 1 || network.failedAt >= askedAt
     if (lockedAt === undefined || isRepeated(read)) return
-    for (const other of inFlightOf(reads, pool)) {
+    for (const other of inFlightOf(reads, sessions)) {
       const at = other.sends.at(-1)?.at ?? 0
       if (other === read || other.title !== read.title || isRepeated(other)) continue
-      if (at > lockedAt && world.now - at < TRIAL_MS)
+      if (at > lockedAt)
         world.violate('one read at a time waits for a lock', `reads ${other.id} and ${read.id}`)
     }
   }
 
   note(read: ObservedRead, { link, result }: Sent): void {
-    const key = `${poolOf(read, link)} ${read.title}`
+    const key = `${classOf(read)} ${read.title}`
     if (result === '55P03') this.#lockedAt.set(key, this.#lockedAt.get(key) ?? link.progressAt)
     if (result === 'rows') this.#lockedAt.delete(key)
   }
+}
+
+/** A read of a locked table is refused only while another one waits for the lock. */
+export function isRefusedBesideAnother({ reads, world }: Service, read: ObservedRead): void {
+  const { error, server } = read
+  if (!(error instanceof Error) || error.message !== 'a table of the statement is locked') return
+  // A read of a replica ends for its request after a second without an answer, and may still wait for the lock.
+  if (server === 'replica') return
+  const others = [...reads.open].filter((other) => classOf(other) === classOf(read))
+  if (others.length === 0)
+    world.violate('a read is refused only while another one waits for a lock', `read ${read.id}`)
+}
+
+/** After a failover, no read is sent to the host that was in use before. */
+export function isSentToTheHostInUse(service: Service, read: ObservedRead, { link }: Sent): void {
+  const { usedHost, world } = service
+  if (read.server === 'replica' || usedHost === undefined || link.host === usedHost) return
+  world.violate('a read is sent to the host in use', `read ${read.id} to ${link.host}`)
 }
 
 /** A read whose session failed before it could run is repeated, if it has time left. */
@@ -160,7 +174,7 @@ export function isRepeatedAfterAFailure({ network, world }: Service, read: Obser
   if (network.failures.some((at) => at >= read.askedAt && at <= sent.at)) return
   const stopped = world.clock.stoppedSince(sent.at)
   const hasTime = isContinued || world.now + stopped < startedAt + 2 * STATEMENT_MS
-  const wasLate = world.now - sent.at >= TRIAL_MS - 50
+  const wasLate = world.now - sent.at >= SILENT_MS - 50
   if (hasTime && !wasLate && !error.message.startsWith('no connection'))
     world.violate('a read is repeated after a failure', `read ${read.id}: ${error.message}`)
 }

@@ -6,7 +6,7 @@ import type { Reader } from '../../src/postgres/reader.ts'
 import { type Check, checkOf } from '../../src/postgres/readiness.ts'
 import type { UsedReplica } from '../../src/postgres/replica-read.ts'
 import type { RawRows } from '../../src/postgres/wire/query.ts'
-import { Reads } from './reads.ts'
+import { type ObservedRead, Reads } from './reads.ts'
 import type { Settings } from './schedule.ts'
 import { keepsSecrets, SECRETS } from './secrets.ts'
 import type { ServiceFaults } from './world/faults.ts'
@@ -16,6 +16,8 @@ import { PROBED, type ReadName, type ReadParameters, reads, valuesOf } from './w
 import type { World } from './world/world.ts'
 
 export const STATEMENT_MS = 2_000
+/** Lists that a health check reads. */
+const LISTS = ['transactions', 'orders', 'others']
 /** The login of the service, until its secrets are renewed. */
 export const FIRST_USER = 'service'
 
@@ -33,6 +35,8 @@ export class Service implements ServiceFaults {
   readonly check: () => Promise<Check>
   /** Latest timeline that it has moved to. */
   movedTo = 0
+  /** Host of the primary that it has moved to. */
+  usedHost: string | undefined
   /** Requests that have not ended, and reads whose end the code has reported. */
   open = 0
   endedReads = 0
@@ -60,7 +64,8 @@ export class Service implements ServiceFaults {
       onFailover: (server) => this.#moved(server),
       onReplicaChange: (name, reason) => this.#report('replica', `${name} ${reason}`),
     })
-    const probes = [{ list: 'orders', reads: [{ statement: PROBED, values: [] }] }]
+    const probe = { statement: PROBED, values: [] }
+    const probes = LISTS.map((list) => ({ list, reads: [probe] }))
     this.check = checkOf(this.db, probes, (list, cause) => this.#report('list', `${list} ${cause}`))
   }
 
@@ -77,15 +82,15 @@ export class Service implements ServiceFaults {
 
   #moved(server: string): void {
     const host = this.network.hosts.find(({ name }) => server.startsWith(name))
+    this.usedHost = host?.name
     this.movedTo = Math.max(this.movedTo, host?.timeline ?? 0)
     this.#report('moves', server)
   }
 
   /** Reads from the primary. */
   read(name: ReadName, parameters: ReadParametersOf, reader: Reader): Promise<RawRows> {
-    return this.#read(name, parameters, reader, (...query) =>
-      this.db.read(...query),
-    ) as Promise<RawRows>
+    const run: Run = (...query) => this.db.read(...query)
+    return this.#read(name, 'primary', parameters, reader, run) as Promise<RawRows>
   }
 
   /** Returns the replica, whose next read is this one. */
@@ -97,7 +102,8 @@ export class Service implements ServiceFaults {
   ): UsedReplica {
     return {
       name: replica.name,
-      read: () => this.#read(name, parameters, reader, (...query) => replica.read(...query)),
+      read: () =>
+        this.#read(name, 'replica', parameters, reader, (...query) => replica.read(...query)),
       compared: (isCurrent) => replica.compared(isCurrent),
     }
   }
@@ -113,9 +119,10 @@ export class Service implements ServiceFaults {
 
   async #read(
     name: ReadName,
+    server: ObservedRead['server'],
     parameters: ReadParametersOf,
     reader: Reader,
-    run: (...query: Parameters<Database['read']>) => Promise<RawRows | undefined>,
+    run: Run,
   ): Promise<RawRows | undefined> {
     const statement = reads[name]
     const observed = this.reads.begin({
@@ -124,6 +131,7 @@ export class Service implements ServiceFaults {
       reader,
       rows: parameters.rows,
       ownError: parameters.failure?.code,
+      server,
       isLarge: reader.isLarge && !reads[name].singleRow,
       timeline: this.movedTo,
     })
@@ -151,4 +159,5 @@ export class Service implements ServiceFaults {
   }
 }
 
+type Run = (...query: Parameters<Database['read']>) => Promise<RawRows | undefined>
 type ReadParametersOf = Omit<ReadParameters, 'token' | 'id'>

@@ -2,6 +2,7 @@ import {
   checksInTime,
   endsInTime,
   endsWhenNobodyWaits,
+  endsWithItsAnswer,
   failsWithAKnownError,
   hasLostNoSession,
   hasNoMoreSessionsThanAllowed,
@@ -14,17 +15,20 @@ import { BUSY_MS, type Burst, type RequestKind, type Schedule } from './schedule
 import {
   isAlone,
   isNotSentBehindASlowRead,
+  isRefusedBesideAnother,
   isRepeatedAfterAFailure,
   isRepeatedAlone,
   isRepeatedOnAnotherSession,
   isRepeatedOnlyWhereSafe,
   isSentForSomebody,
+  isSentToTheHostInUse,
   Locks,
   leavesRoomForOthers,
   needsNoLostPlan,
   waitsIfItHasBegun,
 } from './send-invariants.ts'
 import { FIRST_USER, Service, STATEMENT_MS } from './service.ts'
+import { Waits } from './wait-invariants.ts'
 import { faultOf } from './world/faults.ts'
 import { Host } from './world/host.ts'
 import type { Journal } from './world/journal.ts'
@@ -100,6 +104,8 @@ function addHosts(world: World, network: Network, { settings }: Schedule): void 
 function watch(service: Service): void {
   const { world, reads } = service
   const locks = new Locks()
+  const waits = new Waits(service)
+  reads.onAsk = (read) => waits.asked(read)
   reads.onSend = (read, sent) => {
     isRepeatedOnlyWhereSafe(world, read)
     isRepeatedOnAnotherSession(world, read)
@@ -108,17 +114,21 @@ function watch(service: Service): void {
     isSentForSomebody(world, read)
     isAlone(service, read, sent)
     needsNoLostPlan(world, read, sent)
-    leavesRoomForOthers(service, read, sent)
-    locks.oneReadTries(service, read, sent)
+    isSentToTheHostInUse(service, read, sent)
+    leavesRoomForOthers(service, read)
+    locks.oneReadTries(service, read)
+    waits.sent(read)
   }
   reads.onAnswer = (read, sent) => {
     if (/^(0A000|26000|42P05)$/.test(sent.result ?? '')) sent.link.hasLostPlan = true
     locks.note(read, sent)
   }
   reads.onEnd = (read) => {
+    waits.ended(read)
     endsInTime(world, read)
     if (read.outcome !== 'error') return
     failsWithAKnownError(world, read)
+    isRefusedBesideAnother(service, read)
     isRepeatedAfterAFailure(service, read)
     waitsIfItHasBegun(world, read)
   }
@@ -131,8 +141,10 @@ function watch(service: Service): void {
   every(50, () => {
     hasNoMoreSessionsThanAllowed(service)
     takesNoMoreMemoryThanAllowed(service)
+    waits.endWithAnIdleSession()
     for (const read of reads.open) {
       endsInTime(world, read)
+      endsWithItsAnswer(world, read)
       endsWhenNobodyWaits(world, read)
     }
   })
@@ -216,7 +228,7 @@ async function recover(service: Service): Promise<void> {
   const several = ['app 1', 'app 2', 'app 3', 'app 4']
   for (let round = 0; round < RECOVERY_ROUNDS; round += 1) await sendEach(service, several)
   // A session is found to be silent when a read uses it. Those of the primary may rest while a replica serves the reads.
-  const silent = network.links.filter(({ isSilent }) => isSilent).length
+  const silent = network.links.filter(({ endsInSilence }) => endsInSilence).length
   for (let round = 0; round <= silent; round += 1) {
     const first = reads.all.length
     const failures = await sendEach(service, ['recovered'])

@@ -82,11 +82,12 @@ export class Backend implements Peer, Session {
   terminate(code: string, message: string): void {
     if (this.#isClosed) return
     this.#writer.error({ severity: 'FATAL', code, message })
-    this.#result = code
-    // It may not have begun to work on it.
-    this.readId ??= this.link.inFlight[0]
     this.link.isTerminated = true
-    this.#sendAnswer()
+    // The client takes it for the answer of the first read that is in flight when it arrives.
+    this.link.toClient(this.#writer.take(), () => {
+      const [first] = this.link.inFlight
+      if (first !== undefined) this.link.answered(first, code)
+    })
     this.link.end()
     this.#close()
   }

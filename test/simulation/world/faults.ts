@@ -152,7 +152,7 @@ export const faults = {
     rate: 2,
     begin: (targets) => {
       const link = linkOf(targets)
-      if (link) link.losesRequests = true
+      if (link) link.requestBytesLeft = 0
       return undefined
     },
   },
@@ -161,6 +161,14 @@ export const faults = {
     begin: (targets) => {
       const link = linkOf(targets)
       if (link) link.bytesLeft = 0
+      return undefined
+    },
+  },
+  'a request stops in the middle': {
+    rate: 2,
+    begin: (targets) => {
+      const link = linkOf(targets)
+      if (link) link.requestBytesLeft = 1 + Math.floor(600 * targets.draw('bytes') ** 2)
       return undefined
     },
   },
@@ -216,13 +224,9 @@ export const faults = {
   },
   'the server restarts': {
     rate: 3,
-    begin: ({ world, host }) => {
+    begin: ({ host }) => {
       host.shutDown()
-      host.isStarting = true
-      return () => {
-        host.isStarting = false
-        host.startedAt = world.now
-      }
+      return () => host.start()
     },
   },
   'the server crashes': {
@@ -322,8 +326,12 @@ export const faults = {
       return () => {
         primary.start()
         primary.thaw()
-        // It may come back as the primary that it was, until somebody sees it.
-        world.clock.after(draw('sees') < 0.5 ? 0 : 2_000, () => primary.demote(timeline))
+        // It may come back as the primary that it was, until somebody sees it, also while the new one restarts.
+        const seenAfterMs = draw('sees') < 0.5 ? 0 : 2_000
+        world.clock.after(seenAfterMs, () => primary.demote(timeline))
+        if (draw('restarts') < 0.5) return
+        standby.shutDown()
+        world.clock.after(seenAfterMs, () => standby.start())
       }
     },
   },

@@ -88,8 +88,9 @@ export class Host {
     for (const action of actions) action()
   }
 
-  /** Ends all sessions, as an administrator does. */
+  /** Ends all sessions, as an administrator does, and refuses others until start(). */
   shutDown(): void {
+    this.isStarting = true
     for (const backend of this.backends)
       backend.terminate('57P01', 'terminating connection due to administrator command')
   }
@@ -100,7 +101,7 @@ export class Host {
   }
 
   start(): void {
-    if (this.isUp) return
+    if (this.isUp && !this.isStarting) return
     this.isUp = true
     this.isStarting = false
     this.startedAt = this.world.now

@@ -18,7 +18,7 @@ export interface Watcher {
   onAnswer(readId: number, link: Link, result: string): void
 }
 
-/** How bytes reach the client: PostgreSQL writes whole answers, and a network may cut them anywhere. */
+/** How bytes reach the other end: client and server write whole messages, and a network may cut them anywhere. */
 const PIECES = ['whole', 'whole', 'whole', 'halves', 'random', 'bytes'] as const
 /** Length of ReadyForQuery, which follows the end of an answer. */
 const READY_BYTES = 6
@@ -34,8 +34,8 @@ export class Link {
   latencyMs: number
   /** Bytes that the network carries to the client in a ms. */
   bytesPerMs = Number.POSITIVE_INFINITY
-  /** True if what the client sends is lost. */
-  losesRequests = false
+  /** Bytes that still reach the server. */
+  requestBytesLeft = Number.POSITIVE_INFINITY
   /** Bytes that still reach the client. */
   bytesLeft = Number.POSITIVE_INFINITY
   /** True if the other end has forgotten the connection: it resets what it gets. */
@@ -57,7 +57,9 @@ export class Link {
   isTerminated = false
   /** Time of the last byte that arrived at the client. */
   arrivedAt = 0
-  readonly #reader = new MessageReader()
+  /** What the client has sent, and what has arrived at the server. */
+  readonly #sent = new MessageReader()
+  readonly #arrived = new MessageReader()
   readonly #world: World
   readonly #watcher: Watcher
   #peer: Peer | undefined
@@ -82,12 +84,17 @@ export class Link {
 
   /** True if the server does not learn what the client does. */
   get isSilent(): boolean {
-    return this.losesRequests || this.bytesLeft <= 0
+    return this.requestBytesLeft <= 0 || this.bytesLeft <= 0
   }
 
   /** True until the client has closed its end. */
   get isOpen(): boolean {
     return !this.#hasClientLeft && !this.socket.destroyed && !this.socket.writableEnded
+  }
+
+  /** True if it is silent, or becomes so after some more bytes. */
+  get endsInSilence(): boolean {
+    return Number.isFinite(this.requestBytesLeft) || Number.isFinite(this.bytesLeft)
   }
 
   accept(peer: Peer): void {
@@ -96,16 +103,12 @@ export class Link {
 
   /** Loses all packets of both directions from now on. */
   silence(): void {
-    this.losesRequests = true
+    this.requestBytesLeft = 0
     this.bytesLeft = 0
   }
 
   fromClient(bytes: Buffer): void {
-    if (this.isForgotten) {
-      this.reset()
-      return
-    }
-    const messages = this.#reader.read(bytes)
+    const messages = this.#sent.read(bytes)
     for (const message of messages) {
       const id = readIdOf(message)
       if (id === undefined) continue
@@ -115,7 +118,15 @@ export class Link {
       this.inFlight.push(id)
       this.isUsed = true
     }
-    this.#toServer(() => this.#peer?.receive(messages))
+    if (this.isForgotten) {
+      this.reset()
+      return
+    }
+    for (const piece of this.#piecesOf(Buffer.from(bytes))) {
+      const kept = piece.subarray(0, Math.min(piece.length, this.requestBytesLeft))
+      this.#toServer(() => this.#peer?.receive(this.#arrived.read(kept)))
+      this.requestBytesLeft -= kept.length
+    }
   }
 
   clientLeaves(): void {
@@ -167,7 +178,7 @@ export class Link {
   }
 
   #toServer(action: () => void): void {
-    if (this.losesRequests) return
+    if (this.requestBytesLeft <= 0) return
     const { now } = this.#world
     this.#toServerAt = Math.max(this.#toServerAt, now + this.latencyMs)
     this.#world.clock.after(this.#toServerAt - now, action)
@@ -202,7 +213,7 @@ export class Link {
 }
 
 /** All sockets of the service read into one buffer: a listener that keeps a part of it finds other bytes later. */
-const SHARED = Buffer.alloc(1_048_576)
+const SHARED = Buffer.alloc(262_144)
 const NO_BYTE = 0xee
 
 /** What a socket connects through. */
@@ -230,10 +241,11 @@ export class SimulatedSocket extends Duplex {
 
   /** Takes bytes from the network. */
   deliver(bytes: Buffer): void {
-    if (this.destroyed || bytes.length === 0) return
-    bytes.copy(SHARED)
-    this.emit('data', SHARED.subarray(0, bytes.length))
-    SHARED.fill(NO_BYTE, 0, bytes.length)
+    for (let at = 0; at < bytes.length && !this.destroyed; at += SHARED.length) {
+      const length = bytes.copy(SHARED, 0, at)
+      this.emit('data', SHARED.subarray(0, length))
+      SHARED.fill(NO_BYTE, 0, length)
+    }
   }
 
   deliverEnd(): void {
