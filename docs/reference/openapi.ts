@@ -705,7 +705,7 @@ export interface operations {
                  */
                 to?: string;
                 /**
-                 * @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows.
+                 * @description Rows of a page, 1 to 10000, in digits; 1000 without it. A larger value is rejected with 400, because a smaller page would lose rows.
                  * @example 100
                  */
                 limit?: string;
@@ -1007,7 +1007,7 @@ export interface operations {
                  */
                 to?: string;
                 /**
-                 * @description Rows of a page, 1 to 10000, in digits. A larger value is rejected with 400, because a smaller page would lose rows.
+                 * @description Rows of a page, 1 to 10000, in digits; 1000 without it. A larger value is rejected with 400, because a smaller page would lose rows.
                  * @example 100
                  */
                 limit?: string;

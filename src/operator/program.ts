@@ -155,7 +155,7 @@ export function defineCommands(program: Command, run: (call: Call) => Promise<vo
 }
 
 const LEFT_OUT = `A missing field becomes null. Exception: completedAt of a transfer order, a past time. A missing completedAt becomes
-the time of the import; null means not completed.`
+the time of the import, or stays that of a stored order; null means not completed.`
 
 const REFRESH_FORMAT = `A line is the refresh of one connection, and one transaction. A list that is absent stays:
   {"connection":"<id>",${lists.map(({ name }) => `"${propertyOf(name)}":[…]`).join()}}

@@ -65,8 +65,8 @@ export function PageQuery(maximumLimit: number) {
           pattern: DIGITS,
           default: String(DEFAULT_LIMIT),
           description:
-            `Rows of a page, 1 to ${maximumLimit}, in digits. A larger value is rejected with ` +
-            '400, because a smaller page would lose rows.',
+            `Rows of a page, 1 to ${maximumLimit}, in digits; ${DEFAULT_LIMIT} without it. A larger value is rejected ` +
+            'with 400, because a smaller page would lose rows.',
           examples: ['100'],
         }),
       ),

@@ -9,7 +9,7 @@ export const markdown = new Marked({
   },
 })
 
-const slug = (text: string) =>
+export const slug = (text: string) =>
   text
     .toLowerCase()
     .replace(/[^\w\s-]/g, '')
