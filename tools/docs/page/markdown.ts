@@ -9,7 +9,7 @@ export const markdown = new Marked({
   },
 })
 
-export const slug = (text: string) =>
+const slug = (text: string) =>
   text
     .toLowerCase()
     .replace(/[^\w\s-]/g, '')

@@ -1,7 +1,6 @@
 /** Renders /docs.md, the page /docs for programs that read Markdown, for `npm run docs:renew`. */
 import type { TSchema } from '@sinclair/typebox'
 import { lastPart } from './fields.ts'
-import { slug } from './markdown.ts'
 import type { PageDocument } from './page-document.ts'
 
 /** The committed file, which the service serves. */
@@ -35,18 +34,12 @@ export function renderPlainPage(json: string): string {
     fields(document),
     ...others,
   ]
-  const text = withoutPageLinks(parts.map((part) => part.trim()).join('\n\n'))
-  return `${text.replace('\n## ', `\n${contentsOf(text)}\n\n## `)}\n`
+  const text = parts.map((part) => part.trim()).join('\n\n')
+  return `${withoutPageLinks(text)}\n`
 }
 
 /** Links within the page become their texts: the whole file is read at once. */
 const withoutPageLinks = (text: string) => text.replaceAll(/\[([^\]]+)\]\(#[^)]*\)/g, '$1')
-
-/** Names the sections, for people who read the file in the repository. */
-function contentsOf(text: string): string {
-  const names = [...text.matchAll(/^## (.*)$/gm)].map(([, name = '']) => name)
-  return `Sections: ${names.map((name) => `[${name}](#${slug(name)})`).join(' · ')}`
-}
 
 /** A request that runs as it is with the tokens in variables. */
 const FIRST_REQUEST = `\`\`\`sh
