@@ -582,7 +582,7 @@ t.test(
     const orders = await operatorHere(['import', 'transfer-orders', '--help'], {})
     t.match(
       orders.stdout,
-      /missing field becomes null.* completedAt .*the time of the import; null means not completed/s,
+      /missing field becomes null.* completedAt .*the time of the import, .*; null means not completed/s,
     )
     const { version } = JSON.parse(await readFile('package.json', 'utf8'))
     for (const option of ['--version', '-V']) {
