@@ -231,7 +231,7 @@ async function recover(service: Service): Promise<void> {
   const silent = network.links.filter(({ endsInSilence }) => endsInSilence).length
   for (let round = 0; round <= silent; round += 1) {
     const first = reads.all.length
-    const failures = await sendEach(service, ['recovered'])
+    const failures = await sendEach(service, ['recovered', 'recovered, too'])
     const sends = reads.all.slice(first).flatMap((read) => read.sends)
     if (sends.some(({ link }) => link.isSilent)) continue
     for (const failure of failures) world.violate('after the faults, all reads succeed', failure)
