@@ -76,7 +76,7 @@ export class FairQueue<Item extends QueuedItem> {
     this.#used.set(tenant, this.#virtualTime + use)
   }
 
-  /** Counts what an item has used beyond 1. */
+  /** Counts what an item has used beyond 1: -1 if it was taken and not used. */
   use(tenant: Tenant, more: number): void {
     this.#used.set(tenant, (this.#used.get(tenant) ?? 0) + more)
     const line = this.#lines.get(tenant)

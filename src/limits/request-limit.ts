@@ -25,7 +25,7 @@ export class RequestLimit {
     this.shares.add(tenant, 1)
   }
 
-  /** Ends a request that was admitted. */
+  /** Ends an admitted request. The caller calls it once, for the same tenant. */
   release(tenant: Tenant): void {
     this.shares.add(tenant, -1)
   }

@@ -5,7 +5,7 @@ import { hasState, ServerFailed, ServerIsStandby, SqlState } from './failures.ts
 import { allowsStandby, serverName, serverUrls } from './server-urls.ts'
 import type { WireClient } from './wire/client.ts'
 
-/** A primary that accepts connections, with the history of its data. */
+/** A server that accepts connections, with the history of its data. */
 interface FoundServer {
   url: string
   /** Identity of the database cluster; its standbys have the same one. Empty if the role may not read it. */
@@ -27,13 +27,27 @@ const HISTORY = `
       else ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer end as timeline
   from pg_control_system()`
 
-/** Reads the history of a server, if the role may read it. The one of a standby has a cluster, and no timeline. */
+/** Reads the history of a server, if the role may read it. A standby has a cluster, and timeline 0. */
 async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServer> {
   const { rows } = await ask(client, HISTORY).catch((error) => {
     if (hasState(error, SqlState.denied)) return { rows: [] }
     throw error
   })
   return { url, cluster: '', timeline: 0, started: url, ...rows[0] }
+}
+
+/** @throws ServerIsStandby unless the URL allows it. With timeline 0, it would not supersede an old primary after its promotion */
+async function primaryOf(
+  { standby }: Omit<ConnectOptions, 'url'>,
+  client: pg.ClientBase,
+  url: string,
+): Promise<FoundServer> {
+  const server = await historyOf(client, url)
+  // Behind PgBouncer, only this query tells (connect.ts).
+  const isStandby = server.cluster !== '' && server.timeline === 0
+  if (isStandby && !(standby ?? allowsStandby(url)))
+    throw new ServerIsStandby(`${serverName(url)} is a standby`)
+  return server
 }
 
 /**
@@ -49,11 +63,7 @@ export async function findServers(
   const found: FoundServer[] = []
   const tests = urls.map(async (url) => {
     const client = await connect({ ...options, url })
-    const server = await historyOf(client, url).finally(() => client.destroy())
-    // Behind PgBouncer, only a query tells (connect.ts). Its promotion would make it newer than what was found.
-    const isStandby = server.cluster !== '' && server.timeline === 0
-    if (isStandby && !(options.standby ?? allowsStandby(url)))
-      throw new ServerIsStandby(`${serverName(url)} is a standby`)
+    const server = await primaryOf(options, client, url).finally(() => client.destroy())
     found.push(server)
   })
   await Promise.any(tests)
@@ -97,6 +107,8 @@ export class Hosts {
     })
     // Meanwhile, another host has come into use.
     if (client === undefined) return await this.connect()
+    // No host was a primary, so nothing is known of this one.
+    if (this.#urls.length > 1 && this.#newest === undefined) await this.#learn(client, url)
     this.#urlOf.set(client, url)
     // On Citus, PostgreSQL must know the connection of a statement to plan it. A pooler has the settings of the role.
     if (!this.#options.pooler) this.#isCitus ??= (await ask(client, CITUS)).rowCount === 1
@@ -139,6 +151,16 @@ export class Hosts {
         this.#search = undefined
       })
     return this.#search
+  }
+
+  /** @throws ServerIsStandby as primaryOf(), and the client is closed */
+  async #learn(client: pg.ClientBase & { destroy(): void }, url: string): Promise<void> {
+    try {
+      this.#remember(await primaryOf(this.#options, client, url))
+    } catch (error) {
+      client.destroy()
+      throw error
+    }
   }
 
   /** Checks the server of a client: an address may lead to another one each time. @throws ServerFailed as #remember() */

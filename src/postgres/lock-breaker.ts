@@ -9,14 +9,14 @@ import type { Read } from './read.ts'
 export class LockBreaker {
   /** Errors of the statements whose tables were locked at their last read, by the names of the statements. */
   readonly #errors = new Map<string, unknown>()
-  /** The last read that was allowed to wait for a lock. */
+  /** The read that may wait for a lock. */
   #trial: Read | undefined
 
   /**
    * Returns the error of a read whose table was locked at the last read, while another one waits for the lock. Else the read
-   * may wait, on a session alone. Each read ends, at the latest at its due time.
+   * becomes the one that waits, on a session alone.
    */
-  refusal(read: Read): Unavailable | undefined {
+  refuseOrTry(read: Read): Unavailable | undefined {
     const cause = this.#errors.get(read.statement.name)
     if (cause === undefined) return undefined
     if (this.#trial && !this.#trial.isEnded)
@@ -26,11 +26,18 @@ export class LockBreaker {
     return undefined
   }
 
-  failed({ statement }: Read, error: Error): void {
-    if (hasState(error, SqlState.locked)) this.#errors.set(statement.name, error)
+  failed(read: Read, error: Error): void {
+    if (hasState(error, SqlState.locked)) this.#errors.set(read.statement.name, error)
+    this.#forget(read)
   }
 
-  succeeded({ statement }: Read): void {
-    this.#errors.delete(statement.name)
+  succeeded(read: Read): void {
+    this.#errors.delete(read.statement.name)
+    this.#forget(read)
+  }
+
+  /** A read that has ended keeps its rows. */
+  #forget(read: Read): void {
+    if (read === this.#trial) this.#trial = undefined
   }
 }

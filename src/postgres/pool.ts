@@ -197,7 +197,7 @@ export class Pool {
       return this.#urgent.shift()
     }
     for (let read = this.#queue.take(); read !== undefined; read = this.#queue.take()) {
-      const refusal = this.#refusal(read) ?? this.#breaker.refusal(read)
+      const refusal = this.#refusal(read) ?? this.#breaker.refuseOrTry(read)
       if (refusal) {
         this.#queue.refused(read)
         read.end(refusal)

@@ -51,7 +51,7 @@ export class ReadQueue {
     return this.#waiting.takeIf(holds)
   }
 
-  /** Gives the turn of a read back that was taken and may not run. */
+  /** Gives back the turn of a read that was taken, but may not run. */
   refused({ tenant }: Read): void {
     this.#waiting.use(tenant, -1)
   }

@@ -86,7 +86,6 @@ export function endsInTime(world: World, read: ObservedRead): void {
 export function endsWithItsAnswer(world: World, read: ObservedRead): void {
   const { link, result, answeredAt = world.now } = read.sends.at(-1) ?? {}
   if (result === undefined || link?.isTerminated) return
-  if (result !== 'rows' && result !== read.ownError) return
   if (world.now > answeredAt && !MAY_RUN_AGAIN.test(result))
     world.violate('a read ends with its answer', `read ${read.id}, ${result}`)
 }

@@ -112,7 +112,7 @@ export const plants: Plant[] = [
   {
     name: 'several reads wait for a locked table',
     file: pool,
-    search: 'this.#refusal(read) ?? this.#breaker.refusal(read)',
+    search: 'this.#refusal(read) ?? this.#breaker.refuseOrTry(read)',
     replace: 'this.#refusal(read)',
   },
   {
@@ -264,10 +264,10 @@ export const plants: Plant[] = [
     command: simulation(2),
   },
   {
-    name: 'a read that tried a locked table keeps the others out',
+    name: 'another read ends the trial of a locked table',
     file: `${postgres}lock-breaker.ts`,
-    search: 'if (this.#trial && !this.#trial.isEnded)',
-    replace: 'if (this.#trial)',
+    search: 'if (read === this.#trial) this.#trial = undefined',
+    replace: 'if (read !== this.#trial) this.#trial = undefined',
   },
   {
     name: 'what waits is not sent after an answer',

@@ -15,7 +15,6 @@ import { BUSY_MS, type Burst, type RequestKind, type Schedule } from './schedule
 import {
   isAlone,
   isNotSentBehindASlowRead,
-  isRefusedBesideAnother,
   isRepeatedAfterAFailure,
   isRepeatedAlone,
   isRepeatedOnAnotherSession,
@@ -128,7 +127,7 @@ function watch(service: Service): void {
     endsInTime(world, read)
     if (read.outcome !== 'error') return
     failsWithAKnownError(world, read)
-    isRefusedBesideAnother(service, read)
+    locks.isRefusedBesideAnother(service, read)
     isRepeatedAfterAFailure(service, read)
     waitsIfItHasBegun(world, read)
   }
@@ -141,7 +140,7 @@ function watch(service: Service): void {
   every(50, () => {
     hasNoMoreSessionsThanAllowed(service)
     takesNoMoreMemoryThanAllowed(service)
-    waits.endWithAnIdleSession()
+    waits.noneWaitsBesideAnIdleSession()
     for (const read of reads.open) {
       endsInTime(world, read)
       endsWithItsAnswer(world, read)

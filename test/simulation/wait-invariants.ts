@@ -67,7 +67,7 @@ export class Waits {
   }
 
   /** With capacity and an idle session left, an app without a read in flight does not wait. */
-  endWithAnIdleSession(): void {
+  noneWaitsBesideAnIdleSession(): void {
     const { settings, world } = this.#service
     // Behind a pooler, the sessions for large reads look like the others.
     if (settings.pooler !== 'none' || this.#waits.size === 0) return

@@ -84,10 +84,11 @@ export class Backend implements Peer, Session {
     this.#writer.error({ severity: 'FATAL', code, message })
     this.link.isTerminated = true
     // The client takes it for the answer of the first read that is in flight when it arrives.
-    this.link.toClient(this.#writer.take(), () => {
+    const arrived = () => {
       const [first] = this.link.inFlight
       if (first !== undefined) this.link.answered(first, code)
-    })
+    }
+    this.link.toClient(this.#writer.take(), arrived, 0)
     this.link.end()
     this.#close()
   }

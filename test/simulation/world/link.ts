@@ -143,15 +143,19 @@ export class Link {
     this.#watcher.onAnswer(id, this, result)
   }
 
-  /** Sends bytes of the server, in pieces. @param arrived called before the one that ends the answer */
-  toClient(bytes: Buffer, arrived?: () => void): void {
+  /**
+   * Sends bytes of the server, in pieces.
+   * @param arrived called before the one that ends the answer
+   * @param after bytes that follow the answer
+   */
+  toClient(bytes: Buffer, arrived?: () => void, after = READY_BYTES): void {
     let left = bytes.length
     let hasEnded = false
     for (const piece of this.#piecesOf(bytes)) {
       const kept = piece.subarray(0, Math.min(piece.length, this.bytesLeft))
       this.bytesLeft -= kept.length
       left -= kept.length
-      const isEnd: boolean = !hasEnded && left <= READY_BYTES
+      const isEnd: boolean = !hasEnded && left <= after
       hasEnded ||= isEnd
       this.#toClientAt = Math.max(this.#toClientAt, this.#world.now) + kept.length / this.bytesPerMs
       this.#toSocket(() => {
