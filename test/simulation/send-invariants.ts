@@ -91,11 +91,10 @@ export function needsNoLostPlan(world: World, read: ObservedRead, { link, isName
 }
 
 /** The sessions that a read may use: those of the primary or of a replica, for small reads or for large ones. */
-export const classOf = ({ server, isLarge }: ObservedRead) =>
-  `${server} ${isLarge ? 'large' : 'small'}`
+const classOf = ({ server, isLarge }: ObservedRead) => `${server} ${isLarge ? 'large' : 'small'}`
 
 /** Reads that are sent and have not ended, of one class of sessions. */
-export function* inFlightOf(reads: Reads, sessions: string): Generator<ObservedRead> {
+function* inFlightOf(reads: Reads, sessions: string): Generator<ObservedRead> {
   for (const read of reads.open)
     if (read.sends.at(-1)?.link.isOpen && classOf(read) === sessions) yield read
 }
