@@ -36,14 +36,15 @@ async function historyOf(client: pg.ClientBase, url: string): Promise<FoundServe
   return { url, cluster: '', timeline: 0, started: url, ...rows[0] }
 }
 
-/** @throws ServerIsStandby unless the URL allows it. With timeline 0, it would not supersede an old primary after its promotion */
+/** Reads the history of a primary. @throws ServerIsStandby unless the URL allows a standby */
 async function primaryOf(
   { standby }: Omit<ConnectOptions, 'url'>,
   client: pg.ClientBase,
   url: string,
 ): Promise<FoundServer> {
   const server = await historyOf(client, url)
-  // Behind PgBouncer, only this query tells (connect.ts).
+  // Behind PgBouncer, only this query tells (connect.ts). A standby that is remembered with timeline 0 would not supersede the
+  // old primary after its promotion.
   const isStandby = server.cluster !== '' && server.timeline === 0
   if (isStandby && !(standby ?? allowsStandby(url)))
     throw new ServerIsStandby(`${serverName(url)} is a standby`)

@@ -36,7 +36,7 @@ export class LockBreaker {
     this.#forget(read)
   }
 
-  /** A read that has ended keeps its rows. */
+  /** Keeps no read that has ended, because it has its rows. */
   #forget(read: Read): void {
     if (read === this.#trial) this.#trial = undefined
   }

@@ -1,8 +1,8 @@
 import type { Plant } from '../../tools/plant.ts'
 
 /**
- * Faults that the simulation finds. Most of them take back a mend of the history. Those that a hundred schedules did not find
- * at first led to invariants and faults.
+ * Faults that the simulation finds. Most of them take back a mend of the history. For those that a hundred
+ * schedules did not find at first, invariants and faults of the world were added.
  */
 
 const simulation = (seed: number) => [

@@ -7,8 +7,8 @@ import type { Link } from './world/link.ts'
 /** Time in which a read that may run is sent, in ms. The service sends what waits after each event. */
 const SEND_MS = 5
 /**
- * Turns that an app which came later may have more than one that waits. A read counts as one, and each of the two may have
- * had one that the other one has not; one more has the same turn.
+ * Most turns that an app which came later may have had more than an app that waits. Each of the two may be one turn beside the
+ * order of all apps, and of two equal ones, either may be first.
  */
 const MOST_MORE = 3
 
@@ -85,7 +85,7 @@ export class Waits {
     }
   }
 
-  /** Behind a pooler, all sessions of the primary. */
+  /** Sessions of the primary for small reads; behind a pooler, all sessions of the primary. */
   #sessions(): Link[] {
     const { links } = this.#service.network
     return links.filter(({ host, isLarge }) => host !== 'replica' && !isLarge)
@@ -94,9 +94,8 @@ export class Waits {
   /** Apps with a read in flight, also one that has ended for its client. */
   #activeApps(): Set<string | undefined> {
     const { reads } = this.#service
-    return new Set(
-      this.#sessions().flatMap(({ inFlight }) => inFlight.map((id) => reads.all[id]?.app)),
-    )
+    const ids = this.#sessions().flatMap(({ inFlight }) => inFlight)
+    return new Set(ids.map((id) => reads.all[id]?.app))
   }
 
   #isIdle(link: Link): boolean {
