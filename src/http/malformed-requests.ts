@@ -11,7 +11,7 @@ import type {
 import type { Limits } from '../limits/limits.ts'
 import { type ProblemError, problem } from '../schemas/problem.ts'
 import { type ErrorReplier, errorBody } from './error-handler.ts'
-import { SECURITY_HEADERS, type ServiceState, setSecurityHeaders } from './request-context.ts'
+import { SECURITY_HEADERS, type ServiceState } from './request-context.ts'
 
 /** Rejects methods except GET and HEAD, bodies, and a missing or second Host. @throws ProblemError 400, 405 */
 export const rejectMalformed: onRequestHookHandler = (request, reply, next) => {
@@ -41,7 +41,7 @@ function hasBody({ headers }: FastifyRequest): boolean {
 export function rejectPath(replyWithError: ErrorReplier) {
   return async (error: FastifyError, request: FastifyRequest, reply: FastifyReply) => {
     request.server.beginRequest(request, reply)
-    setSecurityHeaders(reply)
+    reply.headers(SECURITY_HEADERS)
     if (hasBody(request)) reply.header('connection', 'close')
     await replyWithError(error, request, reply)
   }

@@ -105,7 +105,7 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   })
   app.addHook('onSend', (_request, reply, _payload, next) => {
     // The client has them with the response that it stored: a 304 only replaces what has changed (RFC 9111, section 4.3.4).
-    if (reply.statusCode !== 304) setSecurityHeaders(reply)
+    if (reply.statusCode !== 304) reply.headers(SECURITY_HEADERS)
     next()
   })
 })
@@ -119,14 +119,6 @@ export const SECURITY_HEADERS = {
 }
 
 const VISIBLE_ASCII = /^[\x21-\x7e]{1,128}$/
-
-const SECURITY_ENTRIES = Object.entries(SECURITY_HEADERS)
-
-/** Sends the security headers, unless the route has one of its own. */
-export function setSecurityHeaders(reply: FastifyReply): void {
-  for (const [name, value] of SECURITY_ENTRIES)
-    if (!reply.hasHeader(name)) reply.header(name, value)
-}
 
 /** Sends the request id, and the trace id of the client. */
 function setCommonHeaders(request: FastifyRequest, reply: FastifyReply): void {

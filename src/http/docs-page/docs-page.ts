@@ -68,7 +68,8 @@ export async function docsPage(
   app: FastifyInstance,
   { config }: { config: PageConfig },
 ): Promise<void> {
-  app.addHook('onRequest', async (_request, reply) => {
+  // After the hook that sends the policy of data.
+  app.addHook('onSend', async (_request, reply) => {
     reply.headers({
       'content-security-policy': POLICY,
       'cross-origin-opener-policy': 'same-origin',
