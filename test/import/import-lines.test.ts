@@ -5,6 +5,7 @@ import t from 'tap'
 import { openInput } from '../../src/operator/inputs.ts'
 import { plainBytes } from '../../src/operator/loading/source.ts'
 import { accountLine, portfolioLine, prepareImport } from '../support/importing.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const { problems, run, newConnection, db } = await prepareImport(t)
 const type = 'portfolio-transactions'
@@ -97,12 +98,12 @@ t.test('Invalid UTF-8: a problem of its line only', async (t) => {
     const actual = await problems(type, bytes)
     t.match(
       actual.map((problem) => problem.replace(/^\d+/, 'n')),
-      [
+      withLengths([
         /^n: the line is not UTF-8$/,
         /^n: the line is not UTF-8$/,
         /^n: the line is not UTF-8$/,
         /^n: x: there is no such field/,
-      ],
+      ]),
     )
   }
 })
@@ -115,15 +116,21 @@ t.test('Line above 1 MiB: rejected; later lines are read', async (t) => {
     const error = await run(type, connection, text, chunkBytes ? { chunkBytes } : {}).catch(
       (e) => e,
     )
-    t.match(error.problems, [
-      { line: 1, reason: 'the line is longer than 1048576 bytes' },
-      { line: 3, field: 'y' },
-      { line: 4, reason: 'the line is longer than 1048576 bytes' },
-    ])
+    t.match(
+      error.problems,
+      withLengths([
+        { line: 1, reason: 'the line is longer than 1048576 bytes' },
+        { line: 3, field: 'y' },
+        { line: 4, reason: 'the line is longer than 1048576 bytes' },
+      ]),
+    )
   }
   const padding = ' '.repeat(1024 * 1024 - one.length)
   t.equal(await read(`${one}${padding}\n`), 1, 'exactly 1 MiB is accepted')
-  t.match(await problems(type, `${one}${padding} \n`), ['1: the line is longer than 1048576 bytes'])
+  t.match(
+    await problems(type, `${one}${padding} \n`),
+    withLengths(['1: the line is longer than 1048576 bytes']),
+  )
 })
 
 t.test('Text: stored character by character', async (t) => {

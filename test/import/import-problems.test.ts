@@ -4,6 +4,7 @@ import t from 'tap'
 import { lists } from '../../src/schemas/lists.ts'
 import { accountLine, orderLine, portfolioLine, prepareImport, uuid } from '../support/importing.ts'
 import { addAccountTransactions, addPortfolioTransactions } from '../support/rows.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const { db, problems, run, newConnection, rowCounts } = await prepareImport(t)
 
@@ -278,7 +279,10 @@ t.test('Texts that look like names: no name appears twice', async (t) => {
 
 t.test('Quotes without an end: rejected as fast as they are read', async (t) => {
   const line = `{"\\u0061":"${'\\"'.repeat(500_000)}`
-  t.match(await problems('portfolio-transactions', line), [/^1: not valid JSON: Unterminated/])
+  t.match(
+    await problems('portfolio-transactions', line),
+    withLengths([/^1: not valid JSON: Unterminated/]),
+  )
 })
 
 t.test('JSON that is nested too deeply: rejected with a sentence', async (t) => {
@@ -484,7 +488,10 @@ t.test('Invalid completedAt: not a time with its offset', async (t) => {
   const others = [`2024-01-01T00:00:00.${'1'.repeat(130)}Z`, '0001-01-01T00:00:00+01:00']
   const lines = others.map((text, index) => orderLine(index, `"completedAt":"${text}"`))
   const found = await problems('transfer-orders', lines.join('\n'))
-  t.match(found, [/^1: completedAt: a time with its offset/, /^2: completedAt: a time with/])
+  t.match(
+    found,
+    withLengths([/^1: completedAt: a time with its offset/, /^2: completedAt: a time with/]),
+  )
 })
 
 t.test(
@@ -498,9 +505,10 @@ t.test(
     await t.rejects(rejected, { message: /^30 problems .*nothing was imported/ })
     const error = await rejected.catch((reason) => reason)
     t.equal(error.problems.length, 20)
-    t.match(error.message.split('\n').slice(1, 2), [
-      'rows.ndjson:1: type: "BOUGHT" is not a value of this field',
-    ])
+    t.match(
+      error.message.split('\n').slice(1, 2),
+      withLengths(['rows.ndjson:1: type: "BOUGHT" is not a value of this field']),
+    )
     t.match(error.message, /… and 10 more problems$/)
     t.same(await rowCounts(connection), before)
   },

@@ -11,6 +11,7 @@ import { operatorHere, startOperator } from '../support/operator-process.ts'
 import { addCaller, addConnection, type Caller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const { run, db, pool, url } = await prepareImport(t)
 const { get } = await startService(t, { databaseUrl: url })
@@ -144,12 +145,15 @@ t.test('invalid input: each line is named, and nothing is removed', async (t) =>
   )
   const outside = (day: string) =>
     `the effective date ${day} is outside of the replaced range, 2024-02-01 to 2024-02-29`
-  t.match(named, [
-    `1 ${outside('2024-03-01')}`,
-    /^3 duplicate of the row on line 2/,
-    `4 ${outside('2024-01-31')}`,
-    /^5 /,
-  ])
+  t.match(
+    named,
+    withLengths([
+      `1 ${outside('2024-03-01')}`,
+      /^3 duplicate of the row on line 2/,
+      `4 ${outside('2024-01-31')}`,
+      /^5 /,
+    ]),
+  )
   t.ok(total >= 4)
   t.same(await read(caller, 'portfolio'), before)
 })

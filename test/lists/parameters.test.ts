@@ -7,6 +7,7 @@ import { filtersOf, PageQuery } from '../../src/schemas/request.ts'
 import { isProblem } from '../support/problem.ts'
 import { addCaller, addPortfolioTransactions, listNames } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const { db, get } = await startService(t)
 const { token, connection } = await addCaller(db)
@@ -196,20 +197,23 @@ t.test('400: MAX_LIMIT sets the largest limit, and the error names it (contract 
   const path = caller.connection.portfolio
   t.equal((await other.get(`${path}?limit=2500`, caller)).status, 200)
   const { errors } = isProblem(t, await other.get(`${path}?limit=2501`, caller), 'invalid_request')
-  t.match(errors, [{ parameter: 'limit', detail: /2500/ }])
+  t.match(errors, withLengths([{ parameter: 'limit', detail: /2500/ }]))
 })
 
 t.test('400, orders: there are no parameters (section 4.3, contract 5)', async (t) => {
   for (const name of ['limit', 'page', 'from', 'to', 'x']) {
     const response = await get(`${connection.orders}?${name}=1`, { token })
     const { errors } = isProblem(t, response, 'invalid_request')
-    t.match(errors, [
-      {
-        parameter: name,
-        code: 'unknown_parameter',
-        detail: /^This operation has no query parameters/,
-      },
-    ])
+    t.match(
+      errors,
+      withLengths([
+        {
+          parameter: name,
+          code: 'unknown_parameter',
+          detail: /^This operation has no query parameters/,
+        },
+      ]),
+    )
   }
   t.strictSame(await errorsOf(connection.orders, 'limit=1&limit=2&since=x&from=1'), [
     'from unknown_parameter',

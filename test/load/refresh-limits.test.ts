@@ -15,6 +15,7 @@ import {
   startRefresh,
 } from '../support/refreshing.ts'
 import { until } from '../support/until.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 /** Limits of `refresh` that take seconds or much memory to reach. */
 const importing = await prepareImport(t)
@@ -30,10 +31,13 @@ t.test('a line of 17 MB: it fails, and the next line is written', async (t) => {
   file.end(`"}\n${line(connection, { portfolio: [portfolioLine(1)] })}`)
   await once(file, 'finish')
   const { stdout } = await operatorHere(['refresh', path], { DATABASE_URL: url })
-  t.match(parse(stdout), [
-    { line: 1, errors: [{ detail: 'the line is longer than 16777216 bytes' }] },
-    { line: 2, portfolioTransactions: counts(1) },
-  ])
+  t.match(
+    parse(stdout),
+    withLengths([
+      { line: 1, errors: [{ detail: 'the line is longer than 16777216 bytes' }] },
+      { line: 2, portfolioTransactions: counts(1) },
+    ]),
+  )
 })
 
 t.test('lines that are read ahead: 64, or 16 MiB', async (t) => {
@@ -83,7 +87,7 @@ t.test(
     const exit = once(child, 'exit')
     child.kill('SIGTERM')
     t.same(await exit, [null, 'SIGTERM'])
-    t.match(results, [{ line: 2 }])
+    t.match(results, withLengths([{ line: 2 }]))
     t.equal(results.length, 1)
     await holder.query('commit')
     t.match(await rowCounts(locked), { account: 0 })

@@ -10,6 +10,7 @@ import { operator, operatorHere, startOperator } from '../support/operator-proce
 import { addApp, addConnection, addTransferOrders } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const { db, databaseUrl: DATABASE_URL, get } = await startService(t)
 const folder = t.testdir()
@@ -56,18 +57,21 @@ t.test('connection create --stream: a result for each line, in order', async (t)
   t.equal(code, 1)
   t.equal(stderr, '3 connections created, 7 lines failed.\n')
   const results = resultsOf(stdout)
-  t.match(results, [
-    { line: 1, externalId: 'customer 1', id: /^-?\d+$/, token: /^\w{22}$/ },
-    { line: 2, externalId: null, id: /^-?\d+$/ },
-    { line: 4, errors: [{ field: 'externalId', detail: /has this external id already/ }] },
-    { line: 5, errors: [{ detail: 'label and externalId are texts' }] },
-    { line: 6, errors: [{ detail: 'It must not be empty.' }] },
-    { line: 7, errors: [{ detail: 'there is no such field: id' }] },
-    { line: 8, errors: [{ detail: 'a JSON object is expected' }] },
-    { line: 9, errors: [{ detail: /^not valid JSON/ }] },
-    { line: 10, externalId: 'customer 2' },
-    { line: 11, errors: [{ detail: /^the line is not UTF-8/ }] },
-  ])
+  t.match(
+    results,
+    withLengths([
+      { line: 1, externalId: 'customer 1', id: /^-?\d+$/, token: /^\w{22}$/ },
+      { line: 2, externalId: null, id: /^-?\d+$/ },
+      { line: 4, errors: [{ field: 'externalId', detail: /has this external id already/ }] },
+      { line: 5, errors: [{ detail: 'label and externalId are texts' }] },
+      { line: 6, errors: [{ detail: 'It must not be empty.' }] },
+      { line: 7, errors: [{ detail: 'there is no such field: id' }] },
+      { line: 8, errors: [{ detail: 'a JSON object is expected' }] },
+      { line: 9, errors: [{ detail: /^not valid JSON/ }] },
+      { line: 10, externalId: 'customer 2' },
+      { line: 11, errors: [{ detail: /^the line is not UTF-8/ }] },
+    ]),
+  )
   const rows = await db
     .selectFrom('connection')
     .select(['id', 'label', 'external_id'])

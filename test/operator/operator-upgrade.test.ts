@@ -14,6 +14,7 @@ import { commonFields } from '../support/released/compare.ts'
 import type { Recorded } from '../support/released/requests.ts'
 import { startService } from '../support/service.ts'
 import { until } from '../support/until.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const folder = join(import.meta.dirname, '../support/released')
 const read = async (file: string) => gunzipSync(await readFile(join(folder, file))).toString()
@@ -92,7 +93,8 @@ for (const version of releases)
         const list = path.slice(0, path.indexOf('?'))
         const since = `${list}?since=${JSON.parse(body).nextCursor}`
         const { status, json } = await service.get(since, { token })
-        if (version === '1.0.0') t.match([status, json()], [410, { code: 'cursor_expired' }])
+        if (version === '1.0.0')
+          t.match([status, json()], withLengths([410, { code: 'cursor_expired' }]))
         else t.equal(status, 200, since)
       }
     },

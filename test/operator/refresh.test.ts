@@ -25,6 +25,7 @@ import { startService } from '../support/service.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 import { shortenPauses } from '../support/time.ts'
 import { until } from '../support/until.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const importing = await prepareImport(t)
 const { url, db, pool, newConnection, rowCounts, run } = importing
@@ -74,13 +75,16 @@ t.test('all lists of a line: written, then unchanged; corrected, with every digi
   )
 
   const again = await refresh(line(connection, lists))
-  t.match(again.results, [
-    {
-      portfolioTransactions: counts(0, 0, 1),
-      accountTransactions: counts(0, 0, 2),
-      transferOrders: counts(0, 0, 3),
-    },
-  ])
+  t.match(
+    again.results,
+    withLengths([
+      {
+        portfolioTransactions: counts(0, 0, 1),
+        accountTransactions: counts(0, 0, 2),
+        transferOrders: counts(0, 0, 3),
+      },
+    ]),
+  )
   t.equal(again.results[0]?.dataVersion, first.results[0]?.dataVersion)
 
   const corrected = {
@@ -88,13 +92,16 @@ t.test('all lists of a line: written, then unchanged; corrected, with every digi
     portfolio: [portfolioLine(1, '"amount":1.5'), portfolioLine(2)],
     account: [],
   }
-  t.match((await refresh(line(connection, corrected))).results, [
-    {
-      portfolioTransactions: counts(1, 1),
-      accountTransactions: counts(0),
-      transferOrders: counts(0, 0, 3),
-    },
-  ])
+  t.match(
+    (await refresh(line(connection, corrected))).results,
+    withLengths([
+      {
+        portfolioTransactions: counts(1, 1),
+        accountTransactions: counts(0),
+        transferOrders: counts(0, 0, 3),
+      },
+    ]),
+  )
   t.match((await get(connection.portfolio, { token })).text, /"amount":1.5,/)
   t.same((await verifyRowCounts(db)).differences, [])
   t.match(await run('portfolio-transactions', connection, corrected.portfolio.join('\n')), {
@@ -120,17 +127,20 @@ t.test(
         '\n' +
         line(connection, { portfolio: [odd(2, '10:15')], account }),
     )
-    t.match(refused.results.map(details), [
-      [
-        'portfolioTransactions: 3: operationDateHour: a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not "2:58 PM"',
-      ],
-      [
-        'accountTransactions: 1: valueDateHour: a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not "9:05"',
-      ],
-    ])
+    t.match(
+      refused.results.map(details),
+      withLengths([
+        [
+          'portfolioTransactions: 3: operationDateHour: a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not "2:58 PM"',
+        ],
+        [
+          'accountTransactions: 1: valueDateHour: a time as HH:mm or HH:mm:ss is expected, such as 09:05 or 14:58:40, not "9:05"',
+        ],
+      ]),
+    )
     t.match(await rowCounts(connection), { portfolio: 1, account: 0 })
     const passed = await refresh(line(connection, { portfolio: portfolio.slice(0, 2) }))
-    t.match(passed.results, [{ portfolioTransactions: counts(1, 0, 1) }])
+    t.match(passed.results, withLengths([{ portfolioTransactions: counts(1, 0, 1) }]))
   },
 )
 
@@ -146,7 +156,7 @@ t.test('changes: a copy follows refreshes', async (t) => {
   const { results } = await refresh(
     line(connection, { portfolio: changed, account: [accountLine(1)], replace: {} }),
   )
-  t.match(results, [{ portfolioTransactions: counts(1, 1, 1, 1) }])
+  t.match(results, withLengths([{ portfolioTransactions: counts(1, 1, 1, 1) }]))
   const changes = await read(nextCursor)
   t.same(changes.items.map(({ transactionId }: Record<string, string>) => transactionId).sort(), [
     uuid(2),
@@ -173,7 +183,7 @@ t.test(
     const portfolio = [portfolioLine(2, '"description":"x"'), portfolioLine(3), portfolioLine(4)]
     const account = [accountLine(2), accountLine(1, '"description":"x"')]
     const { results } = await refreshIn(url, line(connection, { portfolio, account, replace: {} }))
-    t.match(results, [{ dataVersion: /^7\./ }])
+    t.match(results, withLengths([{ dataVersion: /^7\./ }]))
     t.same(await numbersOf('portfolio_transaction'), ['1.3', '3.3', '4.1'])
     t.same(await numbersOf('account_transaction'), ['6.1', '7.2'])
     // With another number, the triggers would write the row again.
@@ -277,10 +287,10 @@ t.test('a bad line: it changes nothing, and stops no other line', async (t) => {
     t.match(details(first)[0], advice)
   }
   const cut = await refresh(`${good(3)}\n${good(4).slice(0, -5)}`)
-  t.match(cut.results, [
-    { line: 1 },
-    { line: 2, errors: [{ detail: /JSON: Unterminated string/ }] },
-  ])
+  t.match(
+    cut.results,
+    withLengths([{ line: 1 }, { line: 2, errors: [{ detail: /JSON: Unterminated string/ }] }]),
+  )
 })
 
 t.test('replace: rows of the range are removed; more than half only with yes', async (t) => {
@@ -296,16 +306,20 @@ t.test('replace: rows of the range are removed; more than half only with yes', a
         replace: { ...range, ...more },
       }),
     )
-  t.match((await replace([1, 2])).results, [{ portfolioTransactions: counts(0, 0, 2, 1) }])
-  t.match(details((await replace([])).results[0] as Result), [/lacks 2 of the 2 rows/])
+  t.match(
+    (await replace([1, 2])).results,
+    withLengths([{ portfolioTransactions: counts(0, 0, 2, 1) }]),
+  )
+  t.match(details((await replace([])).results[0] as Result), withLengths([/lacks 2 of the 2 rows/]))
   t.match(await rowCounts(connection), { portfolio: 3 })
-  t.match((await replace([], { yes: true })).results, [
-    { portfolioTransactions: counts(0, 0, 0, 2) },
-  ])
-  t.match((await replace([])).results, [{ portfolioTransactions: counts(0) }])
+  t.match(
+    (await replace([], { yes: true })).results,
+    withLengths([{ portfolioTransactions: counts(0, 0, 0, 2) }]),
+  )
+  t.match((await replace([])).results, withLengths([{ portfolioTransactions: counts(0) }]))
   t.match(await rowCounts(connection), { portfolio: 1 })
   const none = line(connection, { portfolio: [] }).replace(/}$/, ',"replace":null}')
-  t.match((await refresh(none)).results, [{ portfolioTransactions: counts(0) }])
+  t.match((await refresh(none)).results, withLengths([{ portfolioTransactions: counts(0) }]))
   t.match(await rowCounts(connection), { portfolio: 1 }, 'null replaces nothing')
 })
 
@@ -318,14 +332,17 @@ t.test('a line that PostgreSQL rejects: its error, and the other lines are writt
   await sql`create trigger reject before insert on account_transaction
     for each row execute function reject()`.execute(db)
   const lines = [rejected, other].map((each) => line(each, { account: [accountLine(1)] }))
-  t.match(await refreshIn(url, lines.join('\n')), {
-    code: 1,
-    results: [
-      { line: 1, connection: rejected.id, errors: [{ detail: 'error: of the trigger' }] },
-      { line: 2, connection: other.id, accountTransactions: counts(1) },
-    ],
-    stderr: '1 connection refreshed, 1 line failed.\n',
-  })
+  t.match(
+    await refreshIn(url, lines.join('\n')),
+    withLengths({
+      code: 1,
+      results: [
+        { line: 1, connection: rejected.id, errors: [{ detail: 'error: of the trigger' }] },
+        { line: 2, connection: other.id, accountTransactions: counts(1) },
+      ],
+      stderr: '1 connection refreshed, 1 line failed.\n',
+    }),
+  )
 })
 
 t.test('a line: its statements take few round trips', async (t) => {
@@ -362,10 +379,13 @@ t.test('several files: each result has its file', async (t) => {
   const first = await fileOf(`\n${line(connection, { portfolio: [portfolioLine(1)] })}`)
   const second = await fileOf(gzipSync('{}\n'))
   const { stdout } = await operatorHere(['refresh', first, second], { DATABASE_URL: url })
-  t.match(parse(stdout), [
-    { file: second, line: 1, errors: [{ field: 'connection' }] },
-    { file: first, line: 2, portfolioTransactions: counts(1) },
-  ])
+  t.match(
+    parse(stdout),
+    withLengths([
+      { file: second, line: 1, errors: [{ field: 'connection' }] },
+      { file: first, line: 2, portfolioTransactions: counts(1) },
+    ]),
+  )
 })
 
 t.test('statements of a refresh: generic plans', async (t) => {
@@ -386,10 +406,13 @@ t.test('statements of a refresh: generic plans', async (t) => {
 t.test('gzip: read; blank lines that expand without end: rejected', async (t) => {
   const connection = await newConnection()
   const rows = line(connection, { portfolio: [portfolioLine(1)] })
-  t.match(await refresh(gzipSync(rows)), {
-    code: 0,
-    results: [{ portfolioTransactions: counts(1) }],
-  })
+  t.match(
+    await refresh(gzipSync(rows)),
+    withLengths({
+      code: 0,
+      results: [{ portfolioTransactions: counts(1) }],
+    }),
+  )
   const expanding = await refresh(gzipSync(Buffer.alloc(8 * 2 ** 20, '\n')))
   t.match(expanding, { code: 1, stdout: '', stderr: /expands to more than 200 times its size/ })
 })
@@ -404,14 +427,20 @@ t.test('--app: its connections only, also by their external ids', async (t) => {
   const lists = { account: [accountLine(1)] }
   const lines = ['customer 1', own.id, 'customer 2', foreign.id].map((name) => line(name, lists))
   const withNul = await refresh('{"connection":"a\\u0000"}', '--app', 'own')
-  t.match(details(withNul.results[0] as Result), [/^connection: the connection a\0 does not exist/])
+  t.match(
+    details(withNul.results[0] as Result),
+    withLengths([/^connection: the connection a\0 does not exist/]),
+  )
   const { results } = await refresh(lines.join('\n'), '--app', 'own', '--jobs', '1')
-  t.match(results, [
-    { connection: 'customer 1', accountTransactions: counts(1) },
-    { accountTransactions: counts(0, 0, 1) },
-    { errors: [{ field: 'connection' }] },
-    { errors: [{ field: 'connection' }] },
-  ])
+  t.match(
+    results,
+    withLengths([
+      { connection: 'customer 1', accountTransactions: counts(1) },
+      { accountTransactions: counts(0, 0, 1) },
+      { errors: [{ field: 'connection' }] },
+      { errors: [{ field: 'connection' }] },
+    ]),
+  )
   t.match(await refresh('', '--app', 'none'), { code: 1, stderr: /There is no app none/ })
 })
 
@@ -587,7 +616,7 @@ t.test('a deadlock, or a concurrent update: the line is repeated at once', async
     const input = line(connection, { account: [accountLine(1)] })
     const { code, results } = await refreshIn(url, input)
     t.equal(code, 0, state)
-    t.match(results, [{ accountTransactions: { inserted: 1 } }])
+    t.match(results, withLengths([{ accountTransactions: { inserted: 1 } }]))
     t.match(await rowCounts(connection), { account: 1 })
     t.equal((await pool.query('select last_value from attempt')).rows[0].last_value, '2')
   }

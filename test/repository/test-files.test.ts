@@ -46,3 +46,41 @@ t.test('the check finds a wait between two tests, and one in their loop', (t) =>
   t.same(lateWaits('c', `for (const list of lists) {\n${wait}${test}}`), ['c:1'])
   t.end()
 })
+
+/** True if a pattern has an array of its own, and not one in a call. */
+function hasArray(node: ts.Node): boolean {
+  if (ts.isArrayLiteralExpression(node)) return true
+  if (!ts.isObjectLiteralExpression(node) && !ts.isPropertyAssignment(node)) return false
+  return ts.forEachChild(node, (child) => hasArray(child) || undefined) === true
+}
+
+/** Finds calls of t.match() with an array in the pattern. */
+function arrayPatterns(path: string, text: string): string[] {
+  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
+  const found: string[] = []
+  const visit = (node: ts.Node): void => {
+    if (ts.isCallExpression(node) && node.expression.getText().endsWith('.match')) {
+      const [, pattern] = node.arguments
+      const { line } = file.getLineAndCharacterOfPosition(node.getStart())
+      if (pattern !== undefined && hasArray(pattern)) found.push(`${path}:${line + 1}`)
+    }
+    ts.forEachChild(node, visit)
+  }
+  visit(file)
+  return found
+}
+
+t.test('patterns of t.match() have the lengths of their arrays', async (t) => {
+  const found: string[] = []
+  for await (const path of glob('test/**/*.ts', {
+    exclude: (path) => path.endsWith('node_modules'),
+  }))
+    found.push(...arrayPatterns(path, await readFile(path, 'utf8')))
+  t.same(found, [], 'withLengths() adds them')
+})
+
+t.test('the check finds an array at the top of a pattern, and in an object', (t) => {
+  t.same(arrayPatterns('a', 't.match(a, { b: [1] })\nt.match(a, [1])'), ['a:1', 'a:2'])
+  t.same(arrayPatterns('b', 't.match(a, withLengths([1]))\nt.match(a, b[1])'), [])
+  t.end()
+})

@@ -6,6 +6,7 @@ import { loginOf, openAsOwner } from '../support/logins.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { addCaller, keySql, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 const UPDATES = {
   portfolio: 'update portfolio_transaction set amount = amount + 1',
@@ -72,7 +73,11 @@ t.test('23514: a time of which a response cannot write the year', async (t) => {
     const { portfolio, account, orders } = caller.connection
     for (const path of [portfolio, account, orders]) {
       const { status, headers } = await service.get(path, { token: caller.token })
-      t.match([status, headers.get('data-refreshed')], [200, /^(0001|9999)-\d\d-\d\dT/], path)
+      t.match(
+        [status, headers.get('data-refreshed')],
+        withLengths([200, /^(0001|9999)-\d\d-\d\dT/]),
+        path,
+      )
     }
   }
 })

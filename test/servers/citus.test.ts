@@ -38,6 +38,7 @@ import { firstValue, onPort } from '../support/servers/debian-postgres.ts'
 import { literalsOf, statements, valuesFor } from '../support/statements.ts'
 import { databaseUrl } from '../support/template.ts'
 import { until } from '../support/until.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 if (citusPrograms === undefined) {
   t.plan(0, 'NOT RUN: TEST_CITUS does not name the programs of a PostgreSQL with Citus')
@@ -195,7 +196,7 @@ t.test(
     const server = `127.0.0.1:${worker.port}`
     const first = await revoke()
     t.match(first, { code: 1, stderr: '' })
-    t.match(first.json(), { failed: [{ server, success: false, reason: /./ }] })
+    t.match(first.json(), withLengths({ failed: [{ server, success: false, reason: /./ }] }))
     t.equal(first.json().failed.length, 1)
     for (let round = 0; round < 10; round += 1)
       t.ok((await statuses()).isSubsetOf(new Set([401, 503])), 'only 401 and 503')

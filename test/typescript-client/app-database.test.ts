@@ -12,6 +12,7 @@ import { openBetterSqlite, startDrivers } from '../support/clients/drivers.ts'
 import { startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { addCaller, addTransferOrders, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 /** The database of an app: its own tables, its options and its transactions. The Python client has the same tests. */
 const service = await startService(t)
@@ -275,7 +276,11 @@ t.test(
     const results = () => JSON.stringify(sqlOfApp.map((sql) => db.prepare(sql).all()))
     const before = results()
     for (const [language, client] of Object.entries(startDrivers(t)))
-      t.match(await client.read(file, 'mine', 'portfolio'), [{ amount: '1.10' }], language)
+      t.match(
+        await client.read(file, 'mine', 'portfolio'),
+        withLengths([{ amount: '1.10' }]),
+        language,
+      )
     const store = new SqliteStore(db, 'mine', { history: true })
     t.equal(store.cursor('portfolio_transactions', 'current'), 'c')
     t.equal(results(), before)

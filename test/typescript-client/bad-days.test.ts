@@ -10,6 +10,7 @@ import { readCopy, sorted } from '../support/clients/sqlite-copies.ts'
 import { addCaller, addToken, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { expireCursors } from '../support/state.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 /**
  * What may go wrong while a client keeps a copy in SQLite. After each case, the copy equals the lists. stores.test.ts has
@@ -252,7 +253,7 @@ for (const [language, { here: client }] of Object.entries(drivers)) {
           .execute()
       const { result, told } = await client.copy(direct, own, 'mine')
       t.match(result.portfolio, { inserted: 0, updated: 1, removed: 0 })
-      t.match(told, [{ upserts: [{ amount: '8.10' }], previous: { [id]: row } }])
+      t.match(told, withLengths([{ upserts: [{ amount: '8.10' }], previous: { [id]: row } }]))
     },
   )
 

@@ -8,6 +8,7 @@ import { accessOf, readList } from '../support/clients/service.ts'
 import { readCopy, sorted } from '../support/clients/sqlite-copies.ts'
 import { addCaller, addTransferOrders, type Caller, listNames, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 /** What a synchronization tells the app, and what the app reads in its copy. */
 const service = await startService(t)
@@ -265,10 +266,14 @@ for (const [language, client] of clients) {
       const { retentionDetail: _, ...fields } = first
       const id = String(first[lists[list].id])
       const found = query(file, `select * from ${list}_transactions where id = ?`, id)
-      t.match(found, [{ connection: 'mine', id, ...fields }], 'one column for each field')
+      t.match(
+        found,
+        withLengths([{ connection: 'mine', id, ...fields }]),
+        'one column for each field',
+      )
       const numbers = `select amount, typeof(amount) as kind from ${list}_transactions`
       for (const { amount, kind } of query(file, numbers).filter(({ amount }) => amount !== null))
-        t.match([amount, kind], [/^9{38}\.0{37}\d$|^1$/, 'text'])
+        t.match([amount, kind], withLengths([/^9{38}\.0{37}\d$|^1$/, 'text']))
     }
     const paid = `select retentionFrom, retentionTo from portfolio_transactions where type = 'DIVIDENDS'`
     t.strictSame(query(file, paid), [{ retentionFrom: '0.10', retentionTo: '15' }])
@@ -351,7 +356,10 @@ for (const [language, client] of clients) {
     ])
     const seen = query(file, 'select distinct seen_at, cursor from investment_history')
     for (const { seen_at, cursor } of seen)
-      t.match([seen_at, cursor], [/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, /^[\w-]{40}$/])
+      t.match(
+        [seen_at, cursor],
+        withLengths([/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/, /^[\w-]{40}$/]),
+      )
     t.equal(seen.length, 3)
   })
 

@@ -23,6 +23,7 @@ import { runs } from '../support/random.ts'
 import { type Caller, listNames, lists } from '../support/rows.ts'
 import { startSeededService } from '../support/seeded-service.ts'
 import { startService } from '../support/service.ts'
+import { withLengths } from '../support/with-lengths.ts'
 
 /**
  * The promises of a store, the same for SQLite and PostgreSQL, and for all clients: after each case, the copy equals the
@@ -111,10 +112,13 @@ for (const database of ['SQLite', 'PostgreSQL'] as const) {
       const changes = await place.query(
         `select change, field, before, after from investment_changes where field = 'amount' order by number`,
       )
-      t.match(changes, [
-        { change: 'updated', before: row.amount, after: '7.100' },
-        { change: 'removed', before: '7.100', after: null },
-      ])
+      t.match(
+        changes,
+        withLengths([
+          { change: 'updated', before: row.amount, after: '7.100' },
+          { change: 'removed', before: '7.100', after: null },
+        ]),
+      )
       await client.read(place.file, 'mine', 'delete')
       t.strictSame(await client.read(place.file, 'mine', 'portfolio'), [])
       const history = 'select * from investment_history'
@@ -137,11 +141,10 @@ for (const database of ['SQLite', 'PostgreSQL'] as const) {
       t.same(await place.query(removed), copied)
       const amounts = `select before from investment_changes where field = 'amount'
         and list = 'account_transactions' and after is null order by before`
-      t.match(await place.query(amounts), [
-        { before: '0.10' },
-        { before: '1.10' },
-        { before: '2.10' },
-      ])
+      t.match(
+        await place.query(amounts),
+        withLengths([{ before: '0.10' }, { before: '1.10' }, { before: '2.10' }]),
+      )
       await client.read(place.file, 'mine', 'delete with history')
       t.strictSame(await place.query('select * from investment_history'), [])
     })
@@ -452,19 +455,19 @@ for (const [language, { here: client }] of Object.entries(drivers.PostgreSQL)) {
       await place.query(`insert into note
         select connection, id, 'checked' from portfolio_transactions`)
       const notes = 'select n.text from note n join portfolio_transactions using (connection, id)'
-      t.match(await place.query('select * from per_type'), [{ count: 6 }])
+      t.match(await place.query('select * from per_type'), withLengths([{ count: 6 }]))
       await change(caller)
       const fault = (n: number) => (n === 0 ? 'expired' : 'none')
       const proxy = await startFaultProxy(t, { target: service.url, fault })
       const through = { ...accessOf(proxy, caller), pageSize: 4 }
       const { result } = await client.copy(through, place.file, 'mine')
       t.ok(result.portfolio.rebuilt)
-      t.match(await place.query('select * from per_type'), [{ count: 8 }])
+      t.match(await place.query('select * from per_type'), withLengths([{ count: 8 }]))
       t.equal((await place.query(notes)).length, 6, 'the identifiers stay')
       await client.read(place.file, 'mine', 'delete')
       t.same(await place.query('select * from per_type'), [])
       await client.copy(access, place.file, 'mine')
-      t.match(await place.query('select * from per_type'), [{ count: 8 }])
+      t.match(await place.query('select * from per_type'), withLengths([{ count: 8 }]))
       t.equal((await place.query(notes)).length, 6)
     },
   )
