@@ -22,7 +22,7 @@ const PIPELINE = 8
 const SCRIPTS = 4
 
 /**
- * Measures the limit of the database. pgbench sends what the service sends: the same prepared statement with the
+ * Measures the database without the service. pgbench sends what the service sends: the same prepared statement with the
  * same values, eight in a pipeline, with the settings of the service's connections. It discards the rows.
  * @param url of the role that pgbench uses
  * @returns requests, in total and per second; undefined without pgbench

@@ -1,4 +1,5 @@
 import { spawn } from 'node:child_process'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { BenchDatabase } from '../data/database.ts'
 import type { Fixture } from '../servers/fixture.ts'
 import { cpuOf, cpuOfFamily, familyOf, peakMemory, resetPeak } from '../servers/process-usage.ts'
@@ -153,6 +154,9 @@ async function runServer(
   }
 }
 
+/** Time in which the sessions of pgbench have ended after it, in ms. */
+const SESSION_END_MS = 300
+
 const databaseTime = ({ pid }: BenchDatabase) => (pid === undefined ? Number.NaN : cpuOfFamily(pid))
 
 /** HTTP with a response of the service's size. */
@@ -175,6 +179,8 @@ export function pgbenchRunner(database: BenchDatabase, load: Load, queries: Page
     const options = { clients: load.clients, seconds }
     const found = await databaseAlone(database.serviceUrl, queries, options)
     if (!found) return undefined
+    // A session that ends while the times of all processes are read counts nowhere.
+    await sleep(SESSION_END_MS)
     return { rate: found.rate, databaseCpu: (databaseTime(database) - before) / found.requests }
   }
   return { load, target: PGBENCH, run, warmUp: async () => {} }

@@ -110,7 +110,10 @@ export const requestContext = fp(async (app: FastifyInstance, { limits }: { limi
   })
 })
 
-/** Headers of data. The referrer policy protects the token in the path. The proxy sets Strict-Transport-Security. */
+/**
+ * Headers of data. They replace those that a handler sets: a plugin with other values sends them in an onSend hook of its
+ * own. The referrer policy protects the token in the path. The proxy sets Strict-Transport-Security.
+ */
 export const SECURITY_HEADERS = {
   'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
   'cross-origin-resource-policy': 'same-origin',

@@ -1,6 +1,6 @@
 import type { Tenant } from './tenants.ts'
 
-/** A tenant has at most this many times what stays free. One tenant alone then has three quarters, two have three sevenths each. */
+/** Most that a tenant may have, as a multiple of what stays free: three quarters if it is alone, three sevenths each of two. */
 const TIMES_FREE = 3
 
 /**

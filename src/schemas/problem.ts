@@ -197,7 +197,7 @@ export const problem = (code: ProblemCode, options: ProblemOptions = {}): Proble
 
 const problemTypes = Object.values(ProblemCodes)
 
-/** Body of every error (contract 16), with the member names of RFC 9457. */
+/** Body of every error, with the member names of RFC 9457. */
 export const Problem = Type.Object(
   {
     status: Type.Unsafe<(typeof problemTypes)[number]['status']>({

@@ -68,7 +68,7 @@ export async function docsPage(
   app: FastifyInstance,
   { config }: { config: PageConfig },
 ): Promise<void> {
-  // After the hook that sends the policy of data.
+  // Replaces the policy of data, which the hook of all routes has set before. Errors of these paths get it, too.
   app.addHook('onSend', async (_request, reply) => {
     reply.headers({
       'content-security-policy': POLICY,

@@ -108,7 +108,7 @@ async function* wholeLines(chunks: AsyncIterable<Buffer>, maximum: number): Asyn
   if (size > 0) yield Buffer.concat([...rest, LINE_BREAK])
 }
 
-/** Reads the lines of a source in blocks. A line becomes a text when it is taken: it dies young. */
+/** Reads the lines of a source in blocks. A line becomes a text when it is taken, so few texts exist at a time. */
 export async function* readLines(
   source: Source,
   maximum = MAXIMUM_LINE_BYTES,
