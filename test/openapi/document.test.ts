@@ -348,6 +348,8 @@ t.test('page /docs', async (t) => {
     const policy = String(headers.get('content-security-policy'))
     t.notMatch(policy, /unsafe|https?:|\*/)
     t.match(policy, /default-src 'none';.*frame-ancestors 'none'/)
+    t.match(policy, /script-src 'self'/, 'the policy of the page, and not that of data')
+    t.equal(headers.get('cross-origin-opener-policy'), 'same-origin')
     t.equal(headers.get('x-content-type-options'), 'nosniff')
     t.equal((await service.get('/docs/yaml')).status, 404, 'YAML would round the numbers')
   })

@@ -47,19 +47,23 @@ t.test('the check finds a wait between two tests, and one in their loop', (t) =>
   t.end()
 })
 
-/** True if a pattern has an array of its own, and not one in a call. */
+/** True if a pattern has an array of its own, and not one in a call or a function. A variable is not followed. */
 function hasArray(node: ts.Node): boolean {
   if (ts.isArrayLiteralExpression(node)) return true
-  if (!ts.isObjectLiteralExpression(node) && !ts.isPropertyAssignment(node)) return false
+  if (ts.isCallExpression(node) || ts.isNewExpression(node) || ts.isFunctionLike(node)) return false
+  if (ts.isElementAccessExpression(node) || ts.isComputedPropertyName(node)) return false
   return ts.forEachChild(node, (child) => hasArray(child) || undefined) === true
 }
 
-/** Finds calls of t.match() with an array in the pattern. */
+/** Finds calls of t.match() and its relatives with an array in the pattern. */
 function arrayPatterns(path: string, text: string): string[] {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
   const found: string[] = []
   const visit = (node: ts.Node): void => {
-    if (ts.isCallExpression(node) && node.expression.getText().endsWith('.match')) {
+    if (
+      ts.isCallExpression(node) &&
+      /\bt\w*\.(match|has|throws|rejects)$/.test(node.expression.getText())
+    ) {
       const [, pattern] = node.arguments
       const { line } = file.getLineAndCharacterOfPosition(node.getStart())
       if (pattern !== undefined && hasArray(pattern)) found.push(`${path}:${line + 1}`)
@@ -80,7 +84,8 @@ t.test('patterns of t.match() have the lengths of their arrays', async (t) => {
 })
 
 t.test('the check finds an array at the top of a pattern, and in an object', (t) => {
-  t.same(arrayPatterns('a', 't.match(a, { b: [1] })\nt.match(a, [1])'), ['a:1', 'a:2'])
+  t.same(arrayPatterns('a', 't.match(a, { b: [1] })\nt.match(a, [1] as const)'), ['a:1', 'a:2'])
+  t.same(arrayPatterns('c', 't.rejects(a, c ? [1] : { ...{ b: [1] } })'), ['c:1'])
   t.same(arrayPatterns('b', 't.match(a, withLengths([1]))\nt.match(a, b[1])'), [])
   t.end()
 })

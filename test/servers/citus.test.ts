@@ -197,7 +197,6 @@ t.test(
     const first = await revoke()
     t.match(first, { code: 1, stderr: '' })
     t.match(first.json(), withLengths({ failed: [{ server, success: false, reason: /./ }] }))
-    t.equal(first.json().failed.length, 1)
     for (let round = 0; round < 10; round += 1)
       t.ok((await statuses()).isSubsetOf(new Set([401, 503])), 'only 401 and 503')
     t.match(await revoke(), { code: 1, stdout: new RegExp(server) }, 'the worker is still stopped')

@@ -121,6 +121,9 @@ t.test('service: it starts, reloads its secrets, and ends at SIGTERM', async (t)
   // The port of the metrics is that of the service with a 1 in front, and at most 65535.
   const instance = String(2_000 + (process.pid % 3_500))
   const unit = await openUnit('investment-data-query@.service', instance)
+  // systemd.resource-control: a weight counts within the slice, and a template has a slice of its own.
+  t.same(unit.values('Slice'), ['system.slice'])
+  t.same(unit.values('CPUWeight'), ['1000'])
   const child = unit.start(t, String(unit.values('ExecStart')[0]))
   let log = ''
   for (const stream of [child.stdout, child.stderr])

@@ -1,5 +1,5 @@
-/** Makes a pattern for `t.match()` that also has the length of each array: by itself, it accepts an array with further items. */
-export function withLengths(pattern: unknown): object {
+/** Makes a pattern for `t.match()` that also compares the length of each array. Without it, `t.match()` ignores further items. */
+export function withLengths(pattern: object): object {
   return complete(pattern) as object
 }
 
@@ -13,5 +13,6 @@ function complete(pattern: unknown): unknown {
 /** False for a class or an object of one, such as a regular expression: `t.match()` compares these in other ways. */
 function isPlainObject(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false
-  return Object.getPrototypeOf(value) === Object.prototype
+  const prototype = Object.getPrototypeOf(value)
+  return prototype === Object.prototype || prototype === null
 }
