@@ -1,6 +1,6 @@
 /** Makes a pattern for `t.match()` that also compares the length of each array. Without it, `t.match()` ignores further items. */
-export function withLengths(pattern: object): object {
-  return complete(pattern) as object
+export function withLengths<Pattern extends object>(pattern: Pattern): Pattern {
+  return complete(pattern) as Pattern
 }
 
 function complete(pattern: unknown): unknown {
