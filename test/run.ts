@@ -49,9 +49,7 @@ async function fillCompileCache(): Promise<void> {
 }
 
 /** Folders of other commands: test/README.md. */
-const OTHER = ['repository', 'clients', 'load', 'servers']
-// `npm run test:clients` runs the same files with more clients.
-if (process.env.CLIENTS === 'none') OTHER.push('typescript-client')
+const OTHER = ['repository', 'clients', 'typescript-client', 'load', 'servers']
 
 const all = globSync('test/**/*.test.ts', {
   exclude: (path) => path.endsWith('node_modules'),
