@@ -72,7 +72,7 @@ export const plants: Plant[] = [
     file: `${python}_decimals.py`,
     search: 'Context(prec=1000, traps=[Inexact])',
     replace: 'Context(prec=28, traps=[])',
-    tests: ['test/clients/python.test.ts'],
+    tests: ['test/typescript-client/positions.test.ts'],
   },
   {
     name: 'Python: a row lacks a field',
