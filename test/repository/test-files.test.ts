@@ -55,15 +55,15 @@ function hasArray(node: ts.Node): boolean {
   return ts.forEachChild(node, (child) => hasArray(child) || undefined) === true
 }
 
-/** Finds calls of t.match() and its relatives with an array in the pattern. */
+/** Assertions of tap whose patterns accept an array with further items. */
+const ASSERTION = /\bt\w*\.(match|has|throws|rejects)$/
+
+/** Finds those assertions with an array in their pattern. */
 function arrayPatterns(path: string, text: string): string[] {
   const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
   const found: string[] = []
   const visit = (node: ts.Node): void => {
-    if (
-      ts.isCallExpression(node) &&
-      /\bt\w*\.(match|has|throws|rejects)$/.test(node.expression.getText())
-    ) {
+    if (ts.isCallExpression(node) && ASSERTION.test(node.expression.getText())) {
       const [, pattern] = node.arguments
       const { line } = file.getLineAndCharacterOfPosition(node.getStart())
       if (pattern !== undefined && hasArray(pattern)) found.push(`${path}:${line + 1}`)
@@ -76,9 +76,8 @@ function arrayPatterns(path: string, text: string): string[] {
 
 t.test('patterns of t.match() have the lengths of their arrays', async (t) => {
   const found: string[] = []
-  for await (const path of glob('test/**/*.ts', {
-    exclude: (path) => path.endsWith('node_modules'),
-  }))
+  const exclude = (path: string) => path.endsWith('node_modules')
+  for await (const path of glob('test/**/*.ts', { exclude }))
     found.push(...arrayPatterns(path, await readFile(path, 'utf8')))
   t.same(found, [], 'withLengths() adds them')
 })
