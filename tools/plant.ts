@@ -58,7 +58,10 @@ const { values, positionals } = parseArgs({
   options: { only: { type: 'string', default: '' }, all: { type: 'boolean', default: false } },
 })
 const root = resolve(import.meta.dirname, '..')
-const { env: environment } = process
+/** A fault can make a test wait without an end. Its file then fails after this time. */
+const TAP_TIMEOUT = '180'
+const { env } = process
+const environment = { TAP_TIMEOUT, ...env }
 
 /** Copies what git knows, and new files, beside a link to the packages. */
 function copyCheckout(): string {

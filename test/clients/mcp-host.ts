@@ -1,14 +1,21 @@
 /** A client of the server for assistants, and the figures of the same rows, computed another way. */
-import t, { type Test } from 'tap'
+import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { installMcp } from '../support/clients/mcp-package.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
+import type { Service } from '../support/service.ts'
 
 installMcp()
 const { Client, InMemoryTransport } = await import('@modelcontextprotocol/client')
 const { createServer, InvestmentData } = await import('../../clients/mcp/src/index.ts')
 
-export const service = await startSeededService(t)
+/** The service of the file that runs. */
+export let service: Service
+
+/** Starts the service of a file, before its tests. */
+export async function startHostService(t: Test): Promise<void> {
+  service = await startSeededService(t)
+}
 
 /** Tokens of 3 bytes. */
 export const tokens = (text: string) => Math.ceil(Buffer.byteLength(text) / 3)

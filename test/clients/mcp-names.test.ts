@@ -2,7 +2,9 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import t from 'tap'
-import { host } from './mcp-host.ts'
+import { host, startHostService } from './mcp-host.ts'
+
+await startHostService(t)
 
 /** Investments of the small sample connection: a transfer order names the first one. */
 const ORDERED = '044e26a3-b464-88f9-ab11-f77c95505d11'

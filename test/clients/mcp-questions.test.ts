@@ -14,12 +14,14 @@ import {
   host,
   type Result,
   service,
+  startHostService,
   sums,
   tokens,
   units,
 } from './mcp-host.ts'
 
 const { EFFECTS } = await import('../../clients/typescript/src/rows.ts')
+await startHostService(t)
 
 const MAX_TOKENS = 8000
 const connections = {

@@ -36,6 +36,7 @@ import {
   type Result,
   secrets,
   service,
+  startHostService,
   sums,
   tokens,
   units,
@@ -53,6 +54,7 @@ const { PROBLEM_CODES } = await import('../../clients/typescript/src/errors.ts')
 const ROOT = resolve('clients/mcp')
 const README = await readFile(join(ROOT, 'README.md'), 'utf8')
 const packed = await packMcp(t)
+await startHostService(t)
 
 const MAX_TOKENS = 8000
 const MAX_TOOL_TOKENS = 1600

@@ -2,49 +2,18 @@ import { glob, readFile } from 'node:fs/promises'
 import t from 'tap'
 import ts from 'typescript'
 
-/** True if a statement of a module waits, itself and not in a function. */
-function waits(node: ts.Node): boolean {
-  if (ts.isFunctionLike(node)) return false
-  if (ts.isAwaitExpression(node)) return true
-  return ts.forEachChild(node, (child) => waits(child) || undefined) === true
-}
+/** Modules that run as test files, besides `*.test.ts`, and the one that runs test files. */
+const RUN = ['test/clients/browser/picture.ts', 'test/support/test-process.ts']
 
-/** True if a statement of a module begins a test, itself and not in a function. */
-function beginsTest(node: ts.Node): boolean {
-  if (ts.isFunctionLike(node)) return false
-  if (ts.isCallExpression(node) && node.expression.getText() === 't.test') return true
-  return ts.forEachChild(node, (child) => beginsTest(child) || undefined) === true
-}
-
-/** Finds the statements of a module that wait after its first test, or in the loop that begins its tests. */
-function lateWaits(path: string, text: string): string[] {
-  const file = ts.createSourceFile(path, text, ts.ScriptTarget.Latest, true)
-  const first = file.statements.findIndex(beginsTest)
-  if (first < 0) return []
-  return file.statements
-    .slice(first)
-    .filter(waits)
-    .map((statement) => {
-      const { line } = file.getLineAndCharacterOfPosition(statement.getStart())
-      return `${path}:${line + 1}`
-    })
-}
-
-// tap ends a file with a teardown as soon as no test runs, also while the file waits to begin its next test.
-t.test('each test file waits for what its tests need before its first test', async (t) => {
+// A module that several files of a process import would have the test of the first one.
+t.test('helpers get `t` from the test, and not from tap', async (t) => {
+  const exclude = (path: string) => path.endsWith('node_modules') || path.endsWith('.test.ts')
   const found: string[] = []
-  for await (const path of glob('test/**/*.test.ts'))
-    found.push(...lateWaits(path, await readFile(path, 'utf8')))
+  for await (const path of glob('test/**/*.ts', { exclude })) {
+    const text = await readFile(path, 'utf8')
+    if (!RUN.includes(path) && /^import (?!type ).* from 'tap'$/m.test(text)) found.push(path)
+  }
   t.same(found, [])
-})
-
-t.test('the check finds a wait between two tests, and one in their loop', (t) => {
-  const wait = 'const service = await startService(t)\n'
-  const test = 't.test("a", async (t) => { await get() })\n'
-  t.same(lateWaits('a', wait + test), [])
-  t.same(lateWaits('b', test + wait + test), ['b:2'])
-  t.same(lateWaits('c', `for (const list of lists) {\n${wait}${test}}`), ['c:1'])
-  t.end()
 })
 
 /** True if a pattern has an array of its own, and not one in a call or a function. A variable is not followed. */

@@ -1,5 +1,5 @@
 import { globSync, readFileSync } from 'node:fs'
-import { resolve } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import t from 'tap'
 import ts from 'typescript'
 import { fc } from '../support/random.ts'
@@ -26,7 +26,8 @@ globalThis.RegExp = class extends original {
     if (modules.some((file) => stack.includes(file))) made.push(new original(this))
   }
 } as typeof original
-for (const file of modules) await import(resolve(file))
+// A new copy of each: an earlier file of this process may have loaded it.
+for (const file of modules) await import(`${pathToFileURL(file)}?copy`)
 globalThis.RegExp = original
 
 /** Returns the expressions that are written in a file as /…/. */

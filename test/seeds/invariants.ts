@@ -43,6 +43,7 @@ export function checkHistory(portfolio: Row[], account: Row[]) {
     ...portfolio.flatMap(problemsOfTerms),
     ...problemsOfRelations(portfolio),
     ...problemsOfOrder(portfolio),
+    ...problemsOfPairs(portfolio),
     ...problemsOfPayments(portfolio, account),
     ...problemsOfCash(portfolio, account),
   ]
@@ -115,6 +116,17 @@ function problemsOfOrder(portfolio: Row[]): string[] {
     const isPair = rows.length === 2 && first.relatedTransaction === second.transactionId
     if (isPair) return []
     return hours.size < rows.length || hours.has(null) ? [`${say(first)} has no order`] : []
+  })
+}
+
+/** The calculator takes the outgoing row of a pair first: otherwise a split removes the shares that it has just added. */
+function problemsOfPairs(portfolio: Row[]): string[] {
+  const rows = chronological(portfolio)
+  const places = new Map(rows.map((row, place) => [row.transactionId, place]))
+  return rows.flatMap((row, place) => {
+    if (PAIRS[row.type] === undefined) return []
+    const isFirst = place < Number(places.get(String(row.relatedTransaction)))
+    return isFirst ? [] : [`${say(row)} comes after its partner`]
   })
 }
 
