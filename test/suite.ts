@@ -1,6 +1,6 @@
 /**
- * Runs the tests that need more than Node.js and npm: `npm run test:clients`. Prints what the command needs, and ends at
- * once if something is missing.
+ * Runs the tests that need more than Node.js and npm: `npm run test:clients`, or of several names at the same time. Prints
+ * what the command needs, and ends at once if something is missing.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { accessSync, constants, existsSync, globSync } from 'node:fs'
@@ -148,28 +148,38 @@ const SUITES: Record<string, Suite> = {
   },
 }
 
-const [name = ''] = process.argv.slice(2)
-const suite = SUITES[name]
-if (suite === undefined) throw new Error(`no such tests: ${name}`)
-const others = Object.entries(suite.others ?? {})
+const names = process.argv.slice(2)
+const suites = names.map((name) => {
+  const suite = SUITES[name]
+  if (suite === undefined) throw new Error(`no such tests: ${name}`)
+  return suite
+})
+const programs = [...new Set(suites.flatMap((suite) => suite.programs))]
+const others = suites.flatMap((suite) => Object.entries(suite.others ?? {}))
 const missing = [
-  ...suite.programs.filter((program) => !isProgram(program)),
+  ...programs.filter((program) => !isProgram(program)),
   ...others.filter(([, isThere]) => !isThere()).map(([each]) => each),
 ]
-const needs = [...suite.programs, ...others.map(([each]) => each)]
-console.log(`test:${name} needs ${needs.join(', ') || 'nothing'} (${suite.note}).`)
+for (const [index, suite] of suites.entries()) {
+  const needs = [...suite.programs, ...Object.keys(suite.others ?? {})]
+  console.log(`test:${names[index]} needs ${needs.join(', ') || 'nothing'} (${suite.note}).`)
+}
 if (missing.length > 0) {
-  console.error(`Missing: ${missing.join(', ')}. To install: ${suite.install}`)
+  const install = suites.map((suite) => suite.install).join('; ')
+  console.error(`Missing: ${missing.join(', ')}. To install: ${install}`)
   process.exitCode = 1
 } else {
-  if (suite.packages !== undefined) installPackages(suite.packages)
+  for (const { packages } of suites) if (packages !== undefined) installPackages(packages)
   const run = join(import.meta.dirname, 'run.ts')
+  const patterns = suites.flatMap((suite) => suite.files)
+  const nightly = suites.flatMap((suite) => suite.nightly ?? [])
   const files = isNightly
-    ? [...suite.files, ...(suite.nightly ?? [])]
-    : globSync(suite.files).filter((file) => NIGHTLY[file] === undefined)
+    ? [...patterns, ...nightly]
+    : globSync(patterns).filter((file) => NIGHTLY[file] === undefined)
+  const environments = suites.map(({ environment }) => environment)
   const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', run, ...files], {
     stdio: 'inherit',
-    env: { ...env, ...suite.environment },
+    env: Object.assign({}, env, ...environments),
   })
   // The terminal sends Ctrl-C to both. run.ts ends its files first.
   process.on('SIGINT', () => {})

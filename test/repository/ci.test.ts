@@ -37,8 +37,8 @@ function runCi(t: Test, commands: { packages?: string; npm: string; citus?: stri
 t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   const npm = (last: string) => `case "$2" in
     test:repository) echo "1 passed, 0 failed" ;;
-    test:load) ${last} ;;
-    test:servers) echo "2 passed, 0 failed" ;;
+    test:partitioned) ${last} ;;
+    test:system) echo "2 passed, 0 failed" ;;
     test:citus) [ "$TEST_CITUS" ] && echo "4 passed, 0 failed" ;;
   esac`
   const all = npm('echo "2 passed, 0 failed"')
@@ -56,10 +56,12 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   t.end()
 })
 
-t.test('the files of the clients run once: in test:clients, not in npm test', (t) => {
+t.test('the files of the clients run once: in test:system, not in npm test', (t) => {
   const steps = readFileSync('.ci/run', 'utf8').match(/(?<=^step ).+$/gm)
   t.ok(steps?.includes('npm test'))
-  t.ok(steps?.includes('npm run test:clients'))
+  t.ok(steps?.includes('npm run test:system'))
+  const { scripts } = JSON.parse(readFileSync('package.json', 'utf8'))
+  t.match(scripts['test:system'], / test\/suite\.ts clients load servers$/)
   const [foldersOfOthers] = readFileSync('test/run.ts', 'utf8').match(/^const OTHER = .+$/m) ?? []
   t.match(foldersOfOthers, "'clients', 'typescript-client'")
   const { jobs } = parse(readFileSync('.github/workflows/check.yml', 'utf8'))

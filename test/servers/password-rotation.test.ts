@@ -112,6 +112,9 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
   // A connection that has read the wrong password may still be on its way.
   service.process.kill('SIGHUP')
   await untilRenewed(2)
+  await until('new connections are open', async () => {
+    return Number(await sessions("= 'investment_service_b'")) > 0
+  })
   await cutAll()
   const report = await stop()
   t.notMatch(service.output(), 'could not be served')
