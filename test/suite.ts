@@ -1,5 +1,5 @@
 /**
- * Runs the tests that need more than Node.js and npm: `npm run test:clients`, or of several names at the same time. Prints
+ * Runs the tests that need more than Node.js and npm: `npm run test:clients`, or several of them in one run. Prints
  * what the command needs, and ends at once if something is missing.
  */
 import { spawn, spawnSync } from 'node:child_process'
@@ -149,6 +149,7 @@ const SUITES: Record<string, Suite> = {
 }
 
 const names = process.argv.slice(2)
+if (names.length === 0) throw new Error('which tests? test/README.md has their names')
 const suites = names.map((name) => {
   const suite = SUITES[name]
   if (suite === undefined) throw new Error(`no such tests: ${name}`)

@@ -14,6 +14,9 @@ export let service: Service
 
 /** Starts the service of a file, before its tests. */
 export async function startHostService(t: Test): Promise<void> {
+  bodies.length = 0
+  secrets.clear()
+  for (const secret of [DEMO_TOKEN, DEMO.wealth.expiredToken]) secrets.add(secret)
   service = await startSeededService(t)
 }
 
@@ -22,7 +25,7 @@ export const tokens = (text: string) => Math.ceil(Buffer.byteLength(text) / 3)
 
 /** All answers of all tests, to look for tokens. */
 export const bodies: string[] = []
-export const secrets = new Set<string>([DEMO_TOKEN, DEMO.wealth.expiredToken])
+export const secrets = new Set<string>()
 
 export interface Result {
   isError: boolean

@@ -135,7 +135,7 @@ t.test('files that pass, fail, assert nothing or crash: counted, with the failur
   t.notMatch(stdout, /- first|- second|# Subtest: all pass/)
   t.match(stdout, /# Subtest: rejects\n.*\n *Error: that nothing catches\n/s)
   t.match(stdout, /This file asserts nothing/)
-  t.match(stdout, /\nthe process of .*d-crashes\.ts.* ended with exit code 3\nnot ok\n/)
+  t.match(stdout, /\na process ended with exit code 3; its files: .*d-crashes\.ts.*\nnot ok\n/)
   t.match(
     stdout,
     /\nSlowest: (\S+\.ts \(\d+\.\d s\)(, |\n)){5}The random input had TEST_SEED=1 .*\n5 passed, 4 failed\n$/,

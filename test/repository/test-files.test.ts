@@ -2,20 +2,6 @@ import { glob, readFile } from 'node:fs/promises'
 import t from 'tap'
 import ts from 'typescript'
 
-/** Modules that run as test files, besides `*.test.ts`, and the one that runs test files. */
-const RUN = ['test/clients/browser/picture.ts', 'test/support/test-process.ts']
-
-// A module that several files of a process import would have the test of the first one.
-t.test('helpers get `t` from the test, and not from tap', async (t) => {
-  const exclude = (path: string) => path.endsWith('node_modules') || path.endsWith('.test.ts')
-  const found: string[] = []
-  for await (const path of glob('test/**/*.ts', { exclude })) {
-    const text = await readFile(path, 'utf8')
-    if (!RUN.includes(path) && /^import (?!type ).* from 'tap'$/m.test(text)) found.push(path)
-  }
-  t.same(found, [])
-})
-
 /** True if a pattern has an array of its own, and not one in a call or a function. A variable is not followed. */
 function hasArray(node: ts.Node): boolean {
   if (ts.isArrayLiteralExpression(node)) return true

@@ -11,7 +11,9 @@ const service = await startService(t, { logLevel: 'trace' })
 const { db, get, log, port } = service
 
 const warnings: Error[] = []
-process.on('warning', (warning) => warnings.push(warning))
+const keepWarning = (warning: Error) => warnings.push(warning)
+process.on('warning', keepWarning)
+t.teardown(() => process.off('warning', keepWarning))
 
 /** Adds a caller whose connection token has a second, encoded form in a path. */
 async function awkwardCaller(): Promise<Caller> {

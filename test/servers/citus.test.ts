@@ -13,7 +13,6 @@ import { databaseOptions } from '../../src/service.ts'
 import { addChangingRows } from '../support/changing-rows.ts'
 import {
   type CitusNode,
-  citusPrograms,
   createCitusDatabase,
   createEmptyCitusDatabase,
   startCitus,
@@ -39,11 +38,6 @@ import { literalsOf, statements, valuesFor } from '../support/statements.ts'
 import { databaseUrl } from '../support/template.ts'
 import { until } from '../support/until.ts'
 import { withLengths } from '../support/with-lengths.ts'
-
-if (citusPrograms === undefined) {
-  t.plan(0, 'NOT RUN: TEST_CITUS does not name the programs of a PostgreSQL with Citus')
-  process.exit()
-}
 
 t.setTimeout(360_000)
 const citus = await startCitus()

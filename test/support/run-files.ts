@@ -2,7 +2,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { styleText } from 'node:util'
 import type { FileCounts, Task } from './test-process.ts'
 
-/** Assertions of all files. A file that crashed or asserted nothing counts as one failure. */
+/** Assertions of all files. A file that crashed or asserted nothing counts as one failure, and a process with an error, too. */
 export interface Counts {
   passed: number
   failed: number
@@ -26,18 +26,17 @@ interface Ended extends FileCounts {
   output: string
 }
 
-/** Loads tap before a test file. A new space of 16 MB saves 45 ms of processor time at the start. */
+/** Loads tap before the first test file. A new space of 16 MB saves 45 ms of processor time at the start. */
 const flags = [
   '--disable-warning=ExperimentalWarning',
   '--min-semi-space-size=16',
   ...['--import', new URL('../preload.ts', import.meta.url).href],
 ]
 const timeoutSeconds = 600
-/**
- * A process is killed if it has not ended so long after its last file, or has sent no result so long after the time limit of a
- * file, at which tap ends the file and names the test.
- */
-const graceSeconds = 30
+/** Limit of a file that tap cannot end, such as an endless loop. It is longer than what any file sets with t.setTimeout(). */
+const endlessSeconds = 1_800
+/** Limit of the end of a process after its last file. */
+const endSeconds = 30
 /** Number of files that the summary names. */
 const slowest = 5
 
@@ -45,42 +44,43 @@ const slowest = 5
 class TestProcess {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
-  readonly #timeoutSeconds: number
   readonly #names: string[] = []
   #output = ''
   #onCounts: (counts: FileCounts) => void = () => {}
 
   constructor(env: NodeJS.ProcessEnv, signal: AbortSignal) {
-    this.#timeoutSeconds = Number(env.TAP_TIMEOUT ?? timeoutSeconds)
     this.#child = fork(new URL('test-process.ts', import.meta.url), {
-      env: { ...env, TAP_TIMEOUT: String(this.#timeoutSeconds) },
+      env: { TAP_TIMEOUT: String(timeoutSeconds), ...env },
       execArgv: flags,
       silent: true,
       signal,
     })
-    // Its abort is an error of the child.
+    // An abort, and a file that is sent to a process that has ended. `close` follows both.
     this.#child.on('error', () => {})
     for (const stream of [this.#child.stdout, this.#child.stderr]) {
       stream?.setEncoding('utf8').on('data', (text) => {
         this.#output += text
       })
     }
-    // tap sends time limits to a parent, too.
+    // tap also sends its time limit, which this process does not need.
     this.#child.on('message', (message: FileCounts) => {
       if ('passed' in message) this.#onCounts(message)
     })
     this.#ended = new Promise((resolve) => this.#child.on('close', resolve))
+    // A program that a file has left may keep the pipes open.
+    this.#child.on('exit', () => setTimeout(() => this.#closePipes(), 1_000).unref())
   }
 
   async run(name: string): Promise<Ended> {
     this.#names.push(name)
     this.#output = ''
     const startedAt = performance.now()
-    const counts = await this.#within(this.#timeoutSeconds + graceSeconds, this.#countsOf(name))
+    const counts = await this.#within(endlessSeconds, this.#countsOf(name))
     const isLast = counts === undefined || counts.failed > 0
-    if (isLast) await this.#within(graceSeconds, this.#ended)
+    if (isLast) await this.#within(endSeconds, this.#ended)
     const ms = performance.now() - startedAt
-    if (counts === undefined) this.#output += `\n    ended with ${this.#reason()}`
+    if (counts === undefined)
+      this.#output += `\n    ended with ${this.#reason() ?? 'exit code 0'}; ${this.#history()}`
     return { name, ms, output: this.#output, passed: 0, failed: 1, ...counts }
   }
 
@@ -98,10 +98,20 @@ class TestProcess {
     this.#output = ''
     // Node.js reports no `close` of a child that its parent disconnects.
     this.#send({})
-    await this.#within(graceSeconds, this.#ended)
+    await this.#within(endSeconds, this.#ended)
     const reason = this.#reason()
     if (reason === undefined) return undefined
-    return `${this.#output}\nthe process of ${this.#names.join(', ')} ended with ${reason}`
+    return `${this.#output}\na process ended with ${reason}; ${this.#history()}`
+  }
+
+  /** The cause of an end may be in an earlier file. */
+  #history(): string {
+    return `its files: ${this.#names.join(', ')}`
+  }
+
+  #closePipes() {
+    this.#child.stdout?.destroy()
+    this.#child.stderr?.destroy()
   }
 
   #send(task: Task) {

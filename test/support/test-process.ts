@@ -19,7 +19,7 @@ export interface Task {
   file?: string
 }
 
-const { TAP_TIMEOUT } = process.env
+const timeout = Number(process.env.TAP_TIMEOUT) * 1000
 
 /** The test of the file that runs. */
 export let testOfFile: Test = t
@@ -28,15 +28,17 @@ let url = ''
 // Each file has a time limit of its own.
 t.setTimeout(0)
 
-// A file imports `t` from tap, and gets its own test instead of that of the process: what it opens ends with it.
-const OWN_TEST = 'test-of:'
+// A file imports `t` from tap, and gets a test of its own, whose teardowns run when the file ends. Other modules must not
+// import `t`: they are loaded once for all files, so they would have the test of another one.
+const TAP_OF_FILE = 'tap-of-file:'
 registerHooks({
   resolve: (specifier, context, next) => {
-    if (specifier !== 'tap' || context.parentURL !== url) return next(specifier, context)
-    return { url: OWN_TEST + url, shortCircuit: true }
+    if (specifier !== 'tap') return next(specifier, context)
+    if (context.parentURL === url) return { url: TAP_OF_FILE + url, shortCircuit: true }
+    throw new Error(`${context.parentURL} imports tap: a helper gets t from its test`)
   },
   load: (address, context, next) => {
-    if (!address.startsWith(OWN_TEST)) return next(address, context)
+    if (!address.startsWith(TAP_OF_FILE)) return next(address, context)
     const here = JSON.stringify(import.meta.url)
     const source = `import { testOfFile as t } from ${here}; export { t }; export default t`
     return { format: 'module', source, shortCircuit: true }
@@ -46,7 +48,8 @@ registerHooks({
 /** Runs a file as one test. */
 async function run(file: string): Promise<FileCounts> {
   url = pathToFileURL(resolve(file)).href
-  const timeout = Number(TAP_TIMEOUT) * 1000
+  // A file ends, also with an unfinished test, if nothing keeps the process alive.
+  process.channel?.unref()
   await t.test(file, { timeout, at: null }, async (test) => {
     testOfFile = test
     await import(url)
@@ -59,7 +62,7 @@ async function run(file: string): Promise<FileCounts> {
 
 process.on('message', async ({ file }: Task) => {
   if (file !== undefined) process.send?.(await run(file))
-  // tap lets the process end while it waits for the parent.
+  // The process stays alive while it waits for the next file.
   process.channel?.ref()
   if (file === undefined || !t.passing()) process.disconnect()
 })

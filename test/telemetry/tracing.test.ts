@@ -54,10 +54,14 @@ function attributes(span: Span | undefined): Record<string, unknown> {
 
 const collector = await startCollector(t)
 // OpenTelemetry's SDK reads the environment of the process.
-Object.assign(process.env, {
+const variables = {
   OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint,
   OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json',
   OTEL_BSP_SCHEDULE_DELAY: '50',
+}
+Object.assign(process.env, variables)
+t.teardown(() => {
+  for (const name of Object.keys(variables)) delete process.env[name]
 })
 const service = await startService(t, {
   environment: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint },

@@ -3,7 +3,7 @@ import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { setDefaultCACertificates } from 'node:tls'
+import { getCACertificates, setDefaultCACertificates } from 'node:tls'
 import type { Test } from 'tap'
 import { freePort } from '../../../tools/embedded-postgres/free-port.ts'
 import { codeBlocks, fillIn } from '../documented-commands.ts'
@@ -41,7 +41,9 @@ export async function startTlsHaproxy(
   const file = join(await newFolder(t), 'site.pem')
   await writeFile(file, chain + (await readFile(key, 'utf8')))
   // Clients in this process trust this certificate only.
+  const trusted = getCACertificates('default')
   setDefaultCACertificates([chain])
+  t.teardown(() => setDefaultCACertificates(trusted))
   return await startDocumentedHaproxy(t, ports, ` ssl crt ${file} alpn ${protocols}`, changes)
 }
 
