@@ -98,6 +98,12 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
       return service.output().split('SIGHUP: new connections use the files').length > times
     })
   await untilRenewed(1)
+  // Only open connections can stay.
+  const untilOpen = () =>
+    until('connections of the second role are open', async () => {
+      return Number(await sessions("= 'investment_service_b'")) > 0
+    })
+  await untilOpen()
 
   for (const [text, reason] of [
     ['', 'The file of DATABASE_URL_FILE is empty.'],
@@ -112,9 +118,7 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
   // A connection that has read the wrong password may still be on its way.
   service.process.kill('SIGHUP')
   await untilRenewed(2)
-  await until('new connections are open', async () => {
-    return Number(await sessions("= 'investment_service_b'")) > 0
-  })
+  await untilOpen()
   await cutAll()
   const report = await stop()
   t.notMatch(service.output(), 'could not be served')
