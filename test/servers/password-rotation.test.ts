@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
 import { codeBlocks, inlineCommand } from '../support/documented-commands.ts'
-import { recordDemo, seedDemo } from '../support/golden-responses.ts'
+import { recordDemo, recordOk, seedDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { type Instance, startInstance } from '../support/processes/instances.ts'
@@ -64,7 +64,8 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
   const environment = { DATABASE_URL_FILE: file, LOG_LEVEL: 'info', DATABASE_POOL_SIZE: '4' }
   const service = await startServiceProcess(t, environment)
   await untilReadyIs(service, 200)
-  const stop = startGoldenLoad(t, { url: service.url, golden, clients: CLIENTS, pauseMs: 5 })
+  const load = { url: service.url, golden, clients: CLIENTS, pauseMs: 5 }
+  let stop = startGoldenLoad(t, load)
   const sessions = (condition: string) =>
     firstValue(url, `select count(*)::int from pg_stat_activity where usename ${condition}`)
   /** Ends one connection after the other. A read is repeated once, so each cut waits for the end of the last one. */
@@ -104,6 +105,7 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
       return Number(await sessions("= 'investment_service_b'")) > 0
     })
   await untilOpen()
+  assertAllAnswered(t, await stop())
 
   for (const [text, reason] of [
     ['', 'The file of DATABASE_URL_FILE is empty.'],
@@ -112,12 +114,15 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
     await writeFile(file, text)
     service.process.kill('SIGHUP')
     await until('the log has the reason', () => service.output().includes(reason))
+    const response = await recordOk(service.url, golden.slice(0, 1))
+    t.equal(response.length, 1, 'an open connection serves it')
   }
   t.ok(Number(await sessions("= 'investment_service_b'")) > 0, 'its connections stay')
   await writeFile(file, loginAs('investment_service_b', 'third'))
   // A connection that has read the wrong password may still be on its way.
   service.process.kill('SIGHUP')
   await untilRenewed(2)
+  stop = startGoldenLoad(t, load)
   await untilOpen()
   await cutAll()
   const report = await stop()
