@@ -170,7 +170,9 @@ if (missing.length > 0) {
   console.error(`Missing: ${missing.join(', ')}. To install: ${install}`)
   process.exitCode = 1
 } else {
-  for (const { packages } of suites) if (packages !== undefined) installPackages(packages)
+  for (const { packages } of suites) {
+    if (packages !== undefined) installPackages(packages)
+  }
   const run = join(import.meta.dirname, 'run.ts')
   const patterns = suites.flatMap((suite) => suite.files)
   const nightly = suites.flatMap((suite) => suite.nightly ?? [])

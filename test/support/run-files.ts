@@ -76,8 +76,8 @@ class TestProcess {
     this.#output = ''
     const startedAt = performance.now()
     const counts = await this.#within(endlessSeconds, this.#countsOf(name))
-    const isLast = counts === undefined || counts.failed > 0
-    if (isLast) await this.#within(endSeconds, this.#ended)
+    const endsProcess = counts === undefined || counts.failed > 0
+    if (endsProcess) await this.#within(endSeconds, this.#ended)
     const ms = performance.now() - startedAt
     if (counts === undefined)
       this.#output += `\n    ended with ${this.#reason() ?? 'exit code 0'}; ${this.#history()}`
@@ -132,10 +132,12 @@ class TestProcess {
 }
 
 /**
- * Runs the files in some processes at the same time, each of which runs one file after the other. tap's command has a process
- * for each file: `npm test` then took 228 s of processor time instead of 151, because each one loads the service again and
- * runs code that V8 has not optimized. It would also compile TypeScript, which Node runs directly. Prints each file when it
+ * Runs the files in some processes at the same time, each of which runs one file after the other. Prints each file when it
  * ends, after its failures.
+ *
+ * tap's command starts a process for each file, which loads the service again, and runs code that V8 has not optimized. With
+ * a process for each file, `npm test` takes 228 s of processor time; with these processes, 151 s. tap's command would also
+ * compile TypeScript, which Node.js runs directly.
  */
 export async function runFiles(
   files: string[],
