@@ -55,7 +55,7 @@ const golden = await recordOk(before.url, requestsOf(callers))
 
 t.test('200: backup and restore cost no request, and the backup is one snapshot', async (t) => {
   const stopChanges = versions.keepChanging(t, 20)
-  const stopLoad = startGoldenLoad(t, { url: before.url, golden, clients: 4, pauseMs: 0 })
+  const stopLoad = startGoldenLoad(t, { url: before.url, golden, clients: 4 })
   const least = versions.committed
   await runShell(t, fillIn(backUp, { [OWNER]: url, ...dump }))
   const most = versions.begun

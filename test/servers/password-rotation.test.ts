@@ -34,7 +34,7 @@ t.test('200: the documented steps change the password, no request fails', async 
   const options = { environment: { DATABASE_URL: oldLogin } }
   const instances = [await startInstance(t, options), await startInstance(t, options)] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
-  const stop = startGoldenLoad(t, { url: proxy.url, golden, clients: 8, pauseMs: 20 })
+  const stop = startGoldenLoad(t, { url: proxy.url, golden, clients: 8 })
 
   await writeFile(join(folder, 'second-login.sql'), secondLogin)
   const psql = `psql ${url} --set ON_ERROR_STOP=1 --file ${folder}/second-login.sql`
@@ -64,7 +64,7 @@ t.test('200: a file with the password is renewed, no request fails, no restart',
   const environment = { DATABASE_URL_FILE: file, LOG_LEVEL: 'info', DATABASE_POOL_SIZE: '4' }
   const service = await startServiceProcess(t, environment)
   await untilReadyIs(service, 200)
-  const load = { url: service.url, golden, clients: CLIENTS, pauseMs: 5 }
+  const load = { url: service.url, golden, clients: CLIENTS }
   let stop = startGoldenLoad(t, load)
   const sessions = (condition: string) =>
     firstValue(url, `select count(*)::int from pg_stat_activity where usename ${condition}`)

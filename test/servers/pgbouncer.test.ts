@@ -197,7 +197,7 @@ t.test('503: the table is locked; requests for other tables get 200', async (t) 
   t.equal((await sendAndRead(service.url, portfolio)).status, 200)
   const logBefore = server.log()
   await withLockedTable(db, 'portfolio_transaction', async () => {
-    const stop = startGoldenLoad(t, { url: service.url, golden, clients: 2, pauseMs: 0 })
+    const stop = startGoldenLoad(t, { url: service.url, golden, clients: 2 })
     const sendThree = async () => {
       for (let turn = 0; turn < 3; turn += 1) {
         const { status, headers } = await sendAndRead(service.url, portfolio)
@@ -285,7 +285,7 @@ t.test('Not ready: PostgreSQL hangs behind PgBouncer; requests get 200 or 503', 
   const service = await serve(t)
   const { portfolio } = await addCallerWithRows()
   const golden = (await recordOk(service.url, [portfolio])) as [GoldenResponse]
-  const stop = startGoldenLoad(t, { url: service.url, golden, clients: 8, pauseMs: 0 })
+  const stop = startGoldenLoad(t, { url: service.url, golden, clients: 8 })
   await untilReadyIs(service, 200)
   await server.freeze()
   const frozen = performance.now()

@@ -81,7 +81,7 @@ t.test('200: both standbys serve reads, with the responses of the primary', asyn
 t.test('200: a standby stops, hangs or comes back, and no request fails', async (t) => {
   const service = await servers.serve(t)
   const callers = [await addCaller(db), await addCaller(db), await addCaller(db)]
-  const changing = await Promise.all(callers.map((caller) => addChangingRows(db, caller, 300)))
+  const changing = await Promise.all(callers.map((caller) => addChangingRows(db, caller, 50)))
   for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
   const stop = startLoad(t, { clients: 6 }, async (client) => {
     const rows = changing[client % 3]
@@ -112,10 +112,10 @@ t.test('200: a standby stops, hangs or comes back, and no request fails', async 
 
 t.test('200: standbys lag and are excluded, and the primary serves the reads', async (t) => {
   const service = await servers.serve(t)
-  const rows = await addChangingRows(db, await addCaller(db), 300)
+  const rows = await addChangingRows(db, await addCaller(db), 50)
   for (const standby of standbys) await untilStandbyIs(service, standby, IN_USE)
   const stop = startLoad(t, { clients: 4 }, () => rows.check(service.url))
-  const stopChanges = rows.keepChanging(t, 50)
+  const stopChanges = rows.keepChanging(t, 100)
   for (const standby of standbys) {
     await standby.query('select pg_wal_replay_pause()')
     await untilStandbyIs(service, standby, EXCLUDED.behind)
