@@ -3,12 +3,13 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
-import { pythonEnvironment, startDrivers } from '../support/clients/drivers.ts'
+import { startDrivers } from '../support/clients/drivers.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 await needsProgram(t, 'bean-check', 'beancount')
 
 const { url, db } = await startSeededService(t)
@@ -28,7 +29,7 @@ t.test('beancount_file.py: bean-check accepts it; every row with its digits', as
   const program = join(clients, 'python/examples/beancount_file.py')
   for (const { token } of Object.values(connections)) {
     const env = { ...pythonEnvironment, ...variables(token) }
-    const text = await run('python3', [program], { env })
+    const text = await run(PYTHON, [program], { env })
     const file = join(folder, `${token}.beancount`)
     await writeFile(file, text)
     t.equal(await run('bean-check', [file]), '')
@@ -52,7 +53,7 @@ t.test('beancount_file.py: units without an investment are I0', async (t) => {
   await addPortfolioTransactions(db, connection, { type: 'BUY', titles: '2', investment: null })
   const env = { BASE_URL: url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
   const program = join(clients, 'python/examples/beancount_file.py')
-  const printed = await run('python3', [program], { env: { ...pythonEnvironment, ...env } })
+  const printed = await run(PYTHON, [program], { env: { ...pythonEnvironment, ...env } })
   t.match(printed, / 2 I0\n/)
   t.match(printed, / -2 I0\n/)
 })
@@ -68,7 +69,7 @@ t.test('beancount_file.py: accounts and investments with one beginning stay two'
   )
   const env = { BASE_URL: url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
   const program = join(clients, 'python/examples/beancount_file.py')
-  const execute = () => run('python3', [program], { env: { ...pythonEnvironment, ...env } })
+  const execute = () => run(PYTHON, [program], { env: { ...pythonEnvironment, ...env } })
   const printed = await execute()
   t.match(printed, / {2}Assets:Cash:A0199f3a2-1111-7abc-8000-000000000000 {2}100 EUR\n/)
   t.match(printed, / {2}Assets:Cash:A0199f3a2-2222-7abc-8000-000000000000 {2}250 EUR\n/)
@@ -99,7 +100,7 @@ t.test('beancount_file.py: a cancelled purchase and a short sale: refused', asyn
     const env = { BASE_URL: url, APP_TOKEN: token, CONNECTION_TOKEN: connection.token }
     const options = { env: { ...pythonEnvironment, ...env } }
     const message = new RegExp(`Investment \\S+ of portfolio \\S+: ${sentence}`)
-    await t.rejects(run('python3', [program], options), { code: 1, message })
+    await t.rejects(run(PYTHON, [program], options), { code: 1, message })
   }
 })
 
@@ -108,5 +109,5 @@ t.test('unknown connection: one sentence', async (t) => {
   const env = { ...pythonEnvironment, ...variables('unknown') }
   // The message of execFile() has the output, too.
   const message = /^Command failed: .*\n(404 connection_not_found: .*)\n\n\1\n$/
-  await t.rejects(run('python3', [program], { env }), { code: 1, message })
+  await t.rejects(run(PYTHON, [program], { env }), { code: 1, message })
 })

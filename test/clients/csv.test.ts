@@ -2,11 +2,12 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { addAwkwardRows } from '../support/awkward-rows.ts'
+import { PYTHON } from '../support/clients/python.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 
 const { db, get } = await startService(t)
 const { token, connection } = await addCaller(db)
@@ -24,7 +25,7 @@ for (const list of ['portfolio', 'account'] as const) {
     const csv = await get(connection[list], { token, headers: { accept: 'text/csv' } })
     const file = join(folder, `${list}.csv`)
     await writeFile(file, csv.text)
-    const records = JSON.parse(await run('python3', ['-c', READ, file]))
+    const records = JSON.parse(await run(PYTHON, ['-c', READ, file]))
 
     const accept = 'application/json;IEEE754Compatible=true'
     const { items } = (await get(connection[list], { token, headers: { accept } })).json()

@@ -2,13 +2,14 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
+import { PYTHON } from '../support/clients/python.ts'
 import { digitsAsText, readList } from '../support/clients/service.ts'
 import { parseExact } from '../support/exact-json.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { addAccountTransactions, addCaller, addPortfolioTransactions } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 await needsProgram(t, 'java', 'default-jdk-headless libjackson2-databind-java')
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -18,7 +19,7 @@ const JAVA_CLASSPATH = process.env.JAVA_CLASSPATH ?? '/usr/share/java/*'
 /** Programs by the name of their language. */
 const commands = {
   TypeScript: [process.execPath, '--disable-warning=ExperimentalWarning'],
-  Python: ['python3'],
+  Python: [PYTHON],
   Java: ['java', '-XX:TieredStopAtLevel=1', '-XX:+UseSerialGC', '-cp', JAVA_CLASSPATH],
 } as const
 

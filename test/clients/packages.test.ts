@@ -9,7 +9,7 @@ import type {
   ProblemError,
 } from '../../clients/typescript/src/index.ts'
 import type { components } from '../../docs/reference/openapi.ts'
-import { pythonEnvironment } from '../support/clients/drivers.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import {
   addBetterSqlite,
   addNodeTypes,
@@ -20,7 +20,7 @@ import { startSeededService } from '../support/seeded-service.ts'
 import { expireCursors } from '../support/state.ts'
 import { readmeExamples } from './readme-examples.ts'
 
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 await needsProgram(t, 'mypy', 'mypy')
 
 const ROOT = join(import.meta.dirname, '../..')
@@ -216,7 +216,7 @@ interface Schema {
 }
 
 t.test('Python: the types are those of docs/reference/openapi.json', async (t) => {
-  const printed = JSON.parse(await run('python3', ['-c', PRINT_TYPES], { env: pythonEnvironment }))
+  const printed = JSON.parse(await run(PYTHON, ['-c', PRINT_TYPES], { env: pythonEnvironment }))
   const document = JSON.parse(await readFile(join(ROOT, 'docs/reference/openapi.json'), 'utf8'))
   const schemas: Record<string, Schema> = document.components.schemas
   const describe = (schema: Schema): string[] => {
@@ -309,11 +309,11 @@ t.test('Python: mypy --strict accepts it; the documents print what they say', as
   const options = { cwd: folder, env: pythonEnvironment }
   for (const { file, output } of examples.python) {
     // A warning of Python is an error.
-    t.equal(await run('python3', ['-W', 'error', file], options), output, file)
+    t.equal(await run(PYTHON, ['-W', 'error', file], options), output, file)
   }
   const [, copy, , , , own] = examples.python
   const unchanged = copy?.output.replaceAll(/(\d+) \d+ 0 0$/gm, '$1 0 0 0')
-  const print = (file: string) => run('python3', [file], options)
+  const print = (file: string) => run(PYTHON, [file], options)
   t.equal(await print('daily_copy.py'), unchanged, 'a refresh')
   t.equal(await print('own_tables.py'), own?.output, 'a refresh')
   await expireCursors(service.db)

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { promisify } from 'node:util'
 import { sql } from 'kysely'
 import t from 'tap'
+import { PYTHON } from '../support/clients/python.ts'
 import { openClient } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { needsProgram } from '../support/programs.ts'
@@ -39,7 +40,7 @@ t.test(
     const account = await service.get(connection.account, { token })
     t.match(account.text, /"amount":-1.50,.*"amount":250.00,/s)
     const python = () =>
-      promisify(execFile)('/usr/bin/python3', ['-c', exampleOf('Example in Python')], {
+      promisify(execFile)(PYTHON, ['-c', exampleOf('Example in Python')], {
         env: { DATABASE_URL: login.href },
       })
     const { rows } = await sql<{ id: string }>`select id from connection`.execute(db)

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { pythonEnvironment } from '../support/clients/drivers.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { needsProgram, run } from '../support/programs.ts'
 
 /** Invalid options end in an error with a sentence when the client is constructed. */
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 
 /** Prints the error of each expression. */
 const PRINT_ERRORS = `
@@ -22,7 +22,7 @@ for expression in json.load(sys.stdin):
 
 async function errorsOf(expressions: string[]): Promise<string[]> {
   const program = PRINT_ERRORS.replace('json.load(sys.stdin)', JSON.stringify(expressions))
-  const printed = await run('python3', ['-c', program], { env: pythonEnvironment })
+  const printed = await run(PYTHON, ['-c', program], { env: pythonEnvironment })
   return printed
     .trim()
     .split('\n')

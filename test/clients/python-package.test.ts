@@ -2,6 +2,7 @@
 import { cp, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { PYTHON } from '../support/clients/python.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { withLengths } from '../support/with-lengths.ts'
 
@@ -21,6 +22,6 @@ t.test('the package can be built, and twine has no remark on it', async (t) => {
   t.equal(checked.match(/: PASSED/g)?.length, 2, checked)
   const [wheel] = paths.filter((path) => path.endsWith('.whl'))
   const program = 'import investment_data; print(investment_data.__version__)'
-  const printed = await run('python3', ['-c', program], { env: { PYTHONPATH: wheel } })
+  const printed = await run(PYTHON, ['-c', program], { env: { PYTHONPATH: wheel } })
   t.match(wheel, `investment_data_client-${printed.trim()}-`)
 })

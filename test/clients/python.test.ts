@@ -2,14 +2,14 @@ import { createServer, type Server } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import t, { type Test } from 'tap'
 import { PortfolioTransactionTypes } from '../../src/schemas/portfolio-transaction.ts'
-import { pythonEnvironment } from '../support/clients/drivers.ts'
 import { startFaultProxy } from '../support/clients/fault-proxy.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { addCaller, lists } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 
 /** What only the Python clients have: threads, processes, proxies of the environment, asyncio. */
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 
 const service = await startService(t)
 const caller = await addCaller(service.db)
@@ -21,7 +21,7 @@ function python(url: string, program: string, env: Record<string, string> = {}) 
   const lines = Object.entries(values).map(([name, value]) => `${name} = ${JSON.stringify(value)}`)
   const source = `from investment_data import *\n${lines.join('\n')}\n${program}`
   const args = ['-X', 'dev', '-W', 'error', '-c', source]
-  return run('python3', args, { env: { ...pythonEnvironment, ...env } })
+  return run(PYTHON, args, { env: { ...pythonEnvironment, ...env } })
 }
 
 const forward = (t: Test) => startFaultProxy(t, { target: service.url, fault: () => 'none' })

@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import t from 'tap'
+import { PYTHON } from '../support/clients/python.ts'
 import { createDatabase, openClient } from '../support/database.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { needsProgram } from '../support/programs.ts'
@@ -9,7 +10,7 @@ import { CLIENT_VERSIONS, releasedPythonClient } from '../support/released/clien
 import { checkReleasedCopy } from '../support/released/copies.ts'
 import { startService } from '../support/service.ts'
 
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 
 // test/operator/changelog.test.ts upgrades with the TypeScript clients.
 const { url: databaseUrl } = await createDatabase(t, 'template0')

@@ -4,13 +4,13 @@
  */
 import t, { type Test } from 'tap'
 import { type Attempt, InvestmentData } from '../../clients/typescript/src/index.ts'
-import { pythonEnvironment } from '../support/clients/drivers.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { needsProgram, run } from '../support/programs.ts'
 import { addCaller } from '../support/rows.ts'
 import { startService } from '../support/service.ts'
 import { forward, startTcpProxy } from '../support/tcp-proxy.ts'
 
-await needsProgram(t, 'python3', 'python3')
+await needsProgram(t, PYTHON, 'python3')
 
 const service = await startService(t)
 const caller = await addCaller(service.db)
@@ -39,7 +39,7 @@ async function startSilentProxy(t: Test): Promise<string> {
 
 /** Runs a program. A warning of Python is an error. */
 const python = (program: string) =>
-  run('python3', ['-X', 'dev', '-W', 'error', '-c', program], { env: pythonEnvironment })
+  run(PYTHON, ['-X', 'dev', '-W', 'error', '-c', program], { env: pythonEnvironment })
 
 t.test('TypeScript: two attempts of a call may fail, not one for each connection', async (t) => {
   const attempts: Attempt[] = []

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import pg from 'pg'
 import t from 'tap'
 import { failureOf, startStoreDrivers } from '../support/clients/drivers.ts'
+import { PYTHON } from '../support/clients/python.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { needsProgram } from '../support/programs.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
@@ -9,7 +10,6 @@ import { startEmbeddedServer } from '../support/servers/embedded-postgres.ts'
 import { startService } from '../support/service.ts'
 
 /** A store of the clients on a PostgreSQL whose disk is full. */
-const PYTHON = '/usr/bin/python3'
 await needsProgram(t, PYTHON, 'python3-psycopg-pool', ['-c', 'import psycopg_pool'])
 
 const service = await startService(t)
@@ -35,7 +35,7 @@ async function fill(): Promise<void> {
     }
 }
 
-for (const [language, { here }] of Object.entries(startStoreDrivers(t, 'PostgreSQL', PYTHON)))
+for (const [language, { here }] of Object.entries(startStoreDrivers(t, 'PostgreSQL')))
   t.test(`${language}: a full disk: the copy as before, and then the rest`, async (t) => {
     const caller = await addCaller(db)
     await addPortfolioTransactions(db, caller.connection, {}, {}, {})

@@ -18,7 +18,7 @@ import { withLengths } from '../support/with-lengths.ts'
  */
 const service = await startService(t)
 const { db } = service
-const drivers = startStoreDrivers(t, 'SQLite', 'python3')
+const drivers = startStoreDrivers(t, 'SQLite')
 
 const newFile = (t: Test) => join(t.testdir({}), 'copy.db')
 

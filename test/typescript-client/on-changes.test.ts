@@ -1,14 +1,10 @@
 import t, { type Test } from 'tap'
 import { InvestmentData, PostgresStore, positions } from '../../clients/typescript/src/index.ts'
 import { callerWithRows, changeRows } from '../support/clients/copied-rows.ts'
-import {
-  cashOf,
-  failureOf,
-  pythonEnvironment,
-  startStoreDrivers,
-} from '../support/clients/drivers.ts'
+import { cashOf, failureOf, startStoreDrivers } from '../support/clients/drivers.ts'
 import { startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { openPlace, type Place } from '../support/clients/places.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { createDatabase, openPool } from '../support/database.ts'
 import { needsProgram, run } from '../support/programs.ts'
@@ -19,15 +15,14 @@ import { startService } from '../support/service.ts'
  * `onChanges` reads the state that it commits, and writes it to tables of the app: the same in SQLite and PostgreSQL, and for all
  * clients.
  */
-const PYTHON = '/usr/bin/python3'
 if (process.env.CLIENTS === 'all')
   await needsProgram(t, PYTHON, 'python3-psycopg-pool', ['-c', 'import psycopg_pool'])
 
 const service = await startService(t)
 const { url } = await createDatabase(t)
 const drivers = {
-  SQLite: startStoreDrivers(t, 'SQLite', PYTHON),
-  PostgreSQL: startStoreDrivers(t, 'PostgreSQL', PYTHON),
+  SQLite: startStoreDrivers(t, 'SQLite'),
+  PostgreSQL: startStoreDrivers(t, 'PostgreSQL'),
 }
 /** Every use of a store is through one connection. */
 const poolSize = 1

@@ -2,7 +2,9 @@ import { randomUUID } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t, { type Test } from 'tap'
-import { pythonEnvironment, startDrivers } from '../support/clients/drivers.ts'
+import { isNightly } from '../nightly.ts'
+import { startDrivers } from '../support/clients/drivers.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { operatorHere } from '../support/operator-process.ts'
 import { run } from '../support/programs.ts'
 import { addCaller, addPortfolioTransactions } from '../support/rows.ts'
@@ -49,7 +51,7 @@ const reports: Record<string, (env: Record<string, string>) => Promise<string>> 
   },
   Python: (env) => {
     const program = join(ROOT, 'clients/examples/tax_report.py')
-    return run('python3', [program], { env: { ...pythonEnvironment, ...BASE, ...env } })
+    return run(PYTHON, [program], { env: { ...pythonEnvironment, ...BASE, ...env } })
   },
 }
 
@@ -143,9 +145,9 @@ t.test(
         day = after
       }
       for (const [token, states] of moving) {
-        // Without CLIENTS=all, only the reports that change.
+        // For a change, only the reports that change.
         const changes = states.some(({ afterDays }) => afterDays === day)
-        if (process.env.CLIENTS !== 'all' && (day === 0 || !changes)) continue
+        if (!isNightly && (day === 0 || !changes)) continue
         for (const [language, report] of Object.entries(reports)) {
           if (!clients.some(([name]) => name === language)) continue
           const COPY = join(folder, `${language} ${token} report.db`)

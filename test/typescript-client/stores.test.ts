@@ -10,11 +10,11 @@ import {
   type Database,
   type Driver,
   failureOf,
-  pythonEnvironment,
   startStoreDrivers,
 } from '../support/clients/drivers.ts'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { newSchema, openPlace, openSchema, type Place, quoted } from '../support/clients/places.ts'
+import { PYTHON, pythonEnvironment } from '../support/clients/python.ts'
 import { accessOf, readList } from '../support/clients/service.ts'
 import { sorted } from '../support/clients/sqlite-copies.ts'
 import { createDatabase, openPool } from '../support/database.ts'
@@ -29,7 +29,6 @@ import { withLengths } from '../support/with-lengths.ts'
  * The promises of a store, the same for SQLite and PostgreSQL, and for all clients: after each case, the copy equals the
  * lists.
  */
-const PYTHON = '/usr/bin/python3'
 const ROOT = join(import.meta.dirname, '../..')
 if (process.env.CLIENTS === 'all')
   await needsProgram(t, PYTHON, 'python3-psycopg-pool', ['-c', 'import psycopg_pool'])
@@ -37,8 +36,8 @@ if (process.env.CLIENTS === 'all')
 const service = await startService(t)
 const { db } = service
 const drivers = {
-  SQLite: startStoreDrivers(t, 'SQLite', PYTHON),
-  PostgreSQL: startStoreDrivers(t, 'PostgreSQL', PYTHON),
+  SQLite: startStoreDrivers(t, 'SQLite'),
+  PostgreSQL: startStoreDrivers(t, 'PostgreSQL'),
 }
 const { url: copies } = await createDatabase(t)
 const callerWithRows = (count: number) => addRows(service, count)

@@ -32,6 +32,7 @@ import {
   type SyncResult,
   sum,
 } from '../../../clients/typescript/src/index.ts'
+import { PYTHON, pythonEnvironment } from './python.ts'
 
 /** Parameters of a call, the same for all clients. */
 export interface Access {
@@ -188,17 +189,14 @@ type Drivers = Record<'TypeScript' | 'Python' | 'Python asyncio', Driver>
 
 const allClients = process.env.CLIENTS === 'all'
 
-/** Returns the clients by name: that of TypeScript, and with CLIENTS=all those of Python, which need python3. */
-export function startDrivers(
-  t: Test,
-  python = 'python3',
-): { TypeScript: Driver } & Partial<Drivers> {
+/** Returns the clients by name: that of TypeScript, and with CLIENTS=all those of Python, which need Python. */
+export function startDrivers(t: Test): { TypeScript: Driver } & Partial<Drivers> {
   const TypeScript = typescript()
   if (!allClients) return { TypeScript }
   return {
     TypeScript,
-    Python: startPython(t, python),
-    'Python asyncio': startPython(t, python, '--asyncio'),
+    Python: startPython(t),
+    'Python asyncio': startPython(t, '--asyncio'),
   }
 }
 
@@ -217,12 +215,11 @@ export interface StoreDriver {
 export function startStoreDrivers(
   t: Test,
   database: Database,
-  python: string,
 ): { TypeScript: StoreDriver } & Record<string, StoreDriver> {
   const TypeScript = { here: typescript(), start: (t: Test) => startTypescript(t) }
   if (!allClients) return { TypeScript }
   const pythonOf = (...args: string[]) => {
-    const start = (t: Test) => startPython(t, python, ...args)
+    const start = (t: Test) => startPython(t, ...args)
     return { here: start(t), start }
   }
   const all = { TypeScript, Python: pythonOf(), 'Python asyncio': pythonOf('--asyncio') }
@@ -561,8 +558,8 @@ function reportOf(error: Error): ClientError {
   return found
 }
 
-const startPython = (t: Test, python: string, ...args: string[]) =>
-  startProcess(t, python, `${import.meta.dirname}/driver.py`, ...args)
+const startPython = (t: Test, ...args: string[]) =>
+  startProcess(t, PYTHON, `${import.meta.dirname}/driver.py`, ...args)
 
 function startTypescript(t: Test, ...args: string[]): Driver {
   const program = `${import.meta.dirname}/driver.ts`
@@ -572,7 +569,7 @@ function startTypescript(t: Test, ...args: string[]): Driver {
 
 /** Starts a process that runs one call after the other. */
 function startProcess(t: Test, command: string, ...args: string[]): Driver {
-  const env = command.endsWith('python3') ? pythonEnvironment : process.env
+  const env = command === PYTHON ? pythonEnvironment : process.env
   const child = spawn(command, args, { env, stdio: ['pipe', 'pipe', 'inherit'] })
   // A call reports that the process is missing.
   child.on('error', () => {})
@@ -629,11 +626,4 @@ async function responseOf<T>(child: ChildProcess, lines: AsyncIterator<string>, 
   const { value, done } = await lines.next()
   if (done) throw new Error(`${child.spawnargs[0]} is not installed, or it has ended`)
   return JSON.parse(value) as ProcessResponse<T>
-}
-
-/** Environment of Python programs that import the client from its folder. */
-export const pythonEnvironment = {
-  PATH: process.env.PATH,
-  PYTHONPATH: `${import.meta.dirname}/../../../clients/python/src`,
-  PYTHONDONTWRITEBYTECODE: '1',
 }

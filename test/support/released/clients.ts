@@ -3,6 +3,7 @@ import { mkdtemp } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { promisify } from 'node:util'
+import { PYTHON } from '../clients/python.ts'
 import { run } from '../programs.ts'
 
 const folder = join(import.meta.dirname, 'clients')
@@ -54,7 +55,7 @@ export async function releasedTypeScriptClient(
   }
 }
 
-const PYTHON = `
+const COPY_ONCE = `
 import sqlite3, sys
 from investment_data import InvestmentData, SqliteStore
 file, copy, url, token, connection = sys.argv[1:]
@@ -68,7 +69,7 @@ export function releasedPythonClient(version: string): ReleasedClient {
     name: `Python ${version}`,
     copy: copyOf('python', version),
     synchronize: async (copy, { url, token, connection }) => {
-      await run('python3', ['-c', PYTHON, copy, COPY, url, token, connection], {
+      await run(PYTHON, ['-c', COPY_ONCE, copy, COPY, url, token, connection], {
         env: { PYTHONPATH },
       })
     },
