@@ -41,7 +41,7 @@ function isExecutable(path: string): boolean {
 }
 
 const isProgram = (name: string) => FOLDERS.some((folder) => isExecutable(join(folder, name)))
-const browsers = ['chromium', 'google-chrome', 'google-chrome-stable']
+const browsers = ['chromium-headless-shell', 'chromium', 'google-chrome', 'google-chrome-stable']
 const hasBrowser = () =>
   env.CHROMIUM_PATH ? isExecutable(env.CHROMIUM_PATH) : browsers.some(isProgram)
 const runs = (command: string, ...args: string[]) => spawnSync(command, args).status === 0
