@@ -122,7 +122,7 @@ const SUITES: Record<string, Suite> = {
   },
   citus: {
     files: [
-      'test/lists/{model,change-feed,conditional-requests}.test.ts',
+      'test/lists/{model,change-feed}.test.ts',
       'test/security/{isolation,row-level-security,least-privilege}.test.ts',
       'test/postgres/row-counts.test.ts',
       'test/import/import.test.ts',
@@ -131,7 +131,7 @@ const SUITES: Record<string, Suite> = {
     ],
     // The same statements as those of the files above, with other rows.
     nightly: [
-      'test/lists/{real-data,history-model}.test.ts',
+      'test/lists/{conditional-requests,real-data,history-model}.test.ts',
       'test/import/{import-problems,import-replace}.test.ts',
       'test/operator/{operator,connections}.test.ts',
       'test/seeds/seeds.test.ts',
