@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { sql } from 'kysely'
 import t, { type Test } from 'tap'
+import { isNightly } from '../nightly.ts'
 import { withLockedTable, withSlowStatements } from '../support/blocked-statements.ts'
 import {
   check,
@@ -104,7 +105,7 @@ t.test('404: connection of another app, while all apps share server connections'
   })
   let most = 0
   const used = `select count(*) from pg_stat_activity where usename = 'investment_service'`
-  for (let turn = 0; turn < 40; turn += 1) {
+  for (let turn = 0; turn < (isNightly ? 40 : 15); turn += 1) {
     most = Math.max(most, Number(await firstValue(server.url, used)))
     await sleep(100)
   }
