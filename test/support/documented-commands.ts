@@ -86,9 +86,14 @@ function splitCommands(script: string): string[] {
   return commands
 }
 
+/** What a command of several lines has: a quote, a group, a here-document, a loop, or an operator at the end of a line. */
+const MAY_CONTINUE = /['"({]|<<|\b(if|for|while|until|case)\b|[&|\\]$/m
+
 /** True if bash could run the text. Of a here-document without its end, bash only warns. */
 function isComplete(text: string): boolean {
   if (text.endsWith('\\\n')) return false
+  // A process of bash for each line takes 10 s.
+  if (!MAY_CONTINUE.test(text)) return true
   const { status, stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' })
   return status === 0 && stderr === ''
 }
