@@ -59,7 +59,7 @@ t.test('200: PostgreSQL 15 to 18 with imports, and no request fails', async (t) 
   ] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
   const golden = await recordOk(proxy.url, requestsOf(callers))
-  const stopLoad = startGoldenLoad(t, { url: proxy.url, golden, clients: 4 })
+  const stopLoad = startGoldenLoad(t, { url: proxy.url, golden, clients: 4, pauseMs: 20 })
   const imported = await addCaller(db)
   await addTransferOrders(db, imported.connection, { id: randomUUID() })
   const stopImports = keepImporting(t, imported.connection)

@@ -33,8 +33,8 @@ for (const [name, startProxy] of Object.entries(proxies)) {
   t.test(`200: two instances behind ${name} restart, and no request fails`, async (t) => {
     const instances = [await startInstance(t, options), await startInstance(t, options)] as const
     const { url, log } = await startProxy(t, [instances[0].port, instances[1].port])
-    const kept = startGoldenLoad(t, { url, golden, clients: 8 })
-    // Below the limit of the proxy: 1,000 new connections in ten seconds.
+    // Below the limits of the proxy: 5,000 requests and 1,000 new connections in ten seconds.
+    const kept = startGoldenLoad(t, { url, golden, clients: 8, pauseMs: 50 })
     const load = { url, golden, clients: 2, pauseMs: 50, newConnections: true }
     const opened = startGoldenLoad(t, load)
     await sleep(500)

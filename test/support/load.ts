@@ -103,16 +103,15 @@ const SMALL_FOR_LARGE = 19
 function fewLarge(golden: GoldenResponse[]): GoldenResponse[] {
   const large = golden.filter(({ bytes }) => bytes > LARGE_BYTES)
   const small = golden.filter(({ bytes }) => bytes <= LARGE_BYTES)
-  if (small.length === 0) return large
-  if (large.length === 0) return small
-  return large.flatMap((page, index) => {
-    const first = index * SMALL_FOR_LARGE
-    const before = Array.from(
-      { length: SMALL_FOR_LARGE },
-      (_, n) => small[(first + n) % small.length],
-    )
-    return [...before, page] as GoldenResponse[]
-  })
+  if (large.length === 0 || small.length === 0) return golden
+  const rounds = Math.max(large.length, Math.ceil(small.length / SMALL_FOR_LARGE))
+  const ordered: (GoldenResponse | undefined)[] = []
+  for (let round = 0; round < rounds; round += 1) {
+    for (let n = 0; n < SMALL_FOR_LARGE; n += 1)
+      ordered.push(small[(round * SMALL_FOR_LARGE + n) % small.length])
+    ordered.push(large[round % large.length])
+  }
+  return ordered as GoldenResponse[]
 }
 
 /** Starts clients that compare each response with the golden one. */
