@@ -81,6 +81,23 @@ function assertProblem(t: Test, response: Awaited<ReturnType<typeof sendAndRead>
   t.match(headers.get('content-type'), 'application/json')
 }
 
+t.test('200: an instance is killed, and HAProxy repeats its requests on the other', async (t) => {
+  const killed = await startServiceProcess(t, options.environment)
+  const other = await startServiceProcess(t, options.environment)
+  const { url } = await startPlainHaproxy(t, [killed.port, other.port])
+  killed.process.kill('SIGSTOP')
+  let answered = 0
+  const responses = Array.from({ length: 8 }, async () => {
+    const { status } = await sendAndRead(url, request)
+    answered += 1
+    return status
+  })
+  await until('the other instance has responded', () => answered >= 4)
+  t.ok(answered < 8, 'some requests wait for the instance that hangs')
+  killed.process.kill('SIGKILL')
+  t.strictSame(await Promise.all(responses), Array(8).fill(200))
+})
+
 t.test('503: HAProxy has no ready instance and sends the standard error body', async (t) => {
   const instance = await startInstance(t, options)
   const { url, log } = await startHaproxy(t, [instance.port, instance.port])
