@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t from 'tap'
+import { isNightly } from '../nightly.ts'
 import { codeBlocks, inlineCommand } from '../support/documented-commands.ts'
 import { recordDemo, recordOk, seedDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
@@ -35,7 +36,12 @@ t.test('200: the documented steps change the password, no request fails', async 
   const instances = [await startInstance(t, options), await startInstance(t, options)] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
   // Below the limit of the proxy: 5,000 requests in ten seconds.
-  const stop = startGoldenLoad(t, { url: proxy.url, golden, clients: 8, pauseMs: 50 })
+  const stop = startGoldenLoad(t, {
+    url: proxy.url,
+    golden,
+    clients: 8,
+    pauseMs: isNightly ? 20 : 50,
+  })
 
   await writeFile(join(folder, 'second-login.sql'), secondLogin)
   const psql = `psql ${url} --set ON_ERROR_STOP=1 --file ${folder}/second-login.sql`

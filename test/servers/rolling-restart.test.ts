@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
+import { isNightly } from '../nightly.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
 import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
@@ -34,7 +35,7 @@ for (const [name, startProxy] of Object.entries(proxies)) {
     const instances = [await startInstance(t, options), await startInstance(t, options)] as const
     const { url, log } = await startProxy(t, [instances[0].port, instances[1].port])
     // Below the limits of the proxy: 5,000 requests and 1,000 new connections in ten seconds.
-    const kept = startGoldenLoad(t, { url, golden, clients: 8, pauseMs: 50 })
+    const kept = startGoldenLoad(t, { url, golden, clients: 8, pauseMs: isNightly ? 20 : 50 })
     const load = { url, golden, clients: 2, pauseMs: 50, newConnections: true }
     const opened = startGoldenLoad(t, load)
     await sleep(500)

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { type Kysely, sql } from 'kysely'
 import t from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
+import { isNightly } from '../nightly.ts'
 import { recordDemo, seedDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
 import { openTestDatabase } from '../support/new-database.ts'
@@ -35,7 +36,12 @@ t.test('200: migration, upgrade and downgrade cost no request', async (t) => {
   const instances = [await startInstance(t, options), await startInstance(t, options)] as const
   const proxy = await startHaproxy(t, [instances[0].port, instances[1].port])
   // Below the limit of the proxy: 5,000 requests in ten seconds.
-  const stop = startGoldenLoad(t, { url: proxy.url, golden, clients: 8, pauseMs: 50 })
+  const stop = startGoldenLoad(t, {
+    url: proxy.url,
+    golden,
+    clients: 8,
+    pauseMs: isNightly ? 20 : 50,
+  })
   const env = { DATABASE_URL: url }
   const migrate = (release?: string) => operator(['migrate'], { env, release })
   const upToDate = { code: 0, stdout: 'The schema is up to date.\n', stderr: '' }
