@@ -24,6 +24,13 @@ function python(url: string, program: string, env: Record<string, string> = {}) 
   return run(PYTHON, args, { env: { ...pythonEnvironment, ...env } })
 }
 
+t.test('the compiler of Python has no warning', async (t) => {
+  // Compiled files that are kept would hide them.
+  const env = { PYTHONPYCACHEPREFIX: t.testdir() }
+  const args = ['-W', 'error', '-m', 'compileall', '-f', '-q', pythonEnvironment.PYTHONPATH]
+  t.equal(await run(PYTHON, args, { env }), '')
+})
+
 const forward = (t: Test) => startFaultProxy(t, { target: service.url, fault: () => 'none' })
 
 t.test('threads: each has its own connection, and every row', async (t) => {
