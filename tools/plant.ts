@@ -153,6 +153,8 @@ try {
     plantAll(basename(file, '.ts'), await import(pathToFileURL(resolve(file)).href))
 } finally {
   rmSync(copy, { recursive: true })
+  // Python keeps its compiled files by the path of their source.
+  rmSync(join(root, 'node_modules/.cache/python', copy), { recursive: true, force: true })
 }
 console.log(['| Fault | Kind | Found by | Seconds |', '|---|---|---|---|', ...table].join('\n'))
 console.log(failed === 0 ? 'All faults are found.' : `${failed} faults are not found.`)

@@ -70,14 +70,14 @@ export const plants: Plant[] = [
     file: 'src/shutdown.ts',
     search: '    while (isInUse()) await sleep(50)\n',
     replace: '',
-    tests: ['test/load/shutdown.test.ts', 'test/servers/upgrade.test.ts'],
+    tests: ['test/load/shutdown.test.ts'],
   },
   {
     name: 'an instance does not accept requests while it leaves the proxy',
     file: 'src/shutdown.ts',
     search: "    if (signal === 'SIGTERM') await sleep(config.SHUTDOWN_DELAY_MS)\n",
     replace: '',
-    tests: ['test/load/shutdown.test.ts', 'test/servers/rolling-restart.test.ts'],
+    tests: ['test/load/shutdown.test.ts'],
   },
   {
     name: 'HAProxy does not repeat a request',
