@@ -15,6 +15,11 @@ import {
 import { run } from '../support/programs.ts'
 import { DEMO_TOKEN, startSeededService } from '../support/seeded-service.ts'
 
+/** Compilers, runners of tests and an old Node.js. Only this file needs them, each night. */
+const PACKAGES = resolve('test/clients/installations')
+installPackages(PACKAGES)
+const installed = (name: string) => join(PACKAGES, 'node_modules/.bin', name)
+
 const service = await startSeededService(t)
 
 /** Prints the amounts of a list, and the error of an unknown connection. Its import is written above it. */
@@ -39,11 +44,6 @@ const wrong = (row: PortfolioTransaction): number => row.amount
 void [price, wrong]
 ${PRINT}`
 const OUTPUT = '-0.01 1.284617 30.13 -681.82 -4.95 3500.00 connection_not_found'
-
-/** Compilers, runners of tests and an old Node.js. Only this file needs them, each night. */
-const PACKAGES = resolve('test/clients/installations')
-installPackages(PACKAGES)
-const installed = (name: string) => join(PACKAGES, 'node_modules/.bin', name)
 
 const NODE_24 = process.execPath
 const NODE_20 = oldNode()
