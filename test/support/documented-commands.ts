@@ -73,6 +73,7 @@ export function commandsOf(page: string): DocumentedCommand[] {
 
 /** Splits a script into commands. One with a here-document, a loop or a text of several lines has several lines. */
 function splitCommands(script: string): string[] {
+  if (!isScript(script)) throw new Error(`bash cannot run: ${script}`)
   const commands: string[] = []
   let command = ''
   for (const line of script.split('\n')) {
@@ -87,13 +88,17 @@ function splitCommands(script: string): string[] {
 }
 
 /** What a command of several lines has: a quote, a group, a here-document, a loop, or an operator at the end of a line. */
-const MAY_CONTINUE = /['"({]|<<|\b(if|for|while|until|case)\b|[&|\\]$/m
+const MAY_CONTINUE = /['"({]|<<|\b(if|for|while|until|case)\b|[&|\\]\s*$/m
 
-/** True if bash could run the text. Of a here-document without its end, bash only warns. */
 function isComplete(text: string): boolean {
   if (text.endsWith('\\\n')) return false
-  // A process of bash for each line takes 10 s.
+  // A process of bash for each line would take 10 s in all.
   if (!MAY_CONTINUE.test(text)) return true
+  return isScript(text)
+}
+
+/** True if bash could run the text. Of a here-document without its end, bash only warns. */
+function isScript(text: string): boolean {
   const { status, stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' })
   return status === 0 && stderr === ''
 }
