@@ -266,7 +266,7 @@ t.test('200: an app is served while 40 rejections wait, more than MAX_REQUESTS',
   t.equal((await service.get(path, { token })).status, 200)
   const rejected: Promise<{ status: number }>[] = []
   await until('40 wait', () => {
-    for (let n = 0; n < 5; n += 1) {
+    for (let n = 0; n < 10; n += 1) {
       rejected.push(service.get(path, { token: `unknown${rejected.length}` }))
     }
     return rejections.waiting >= 40
@@ -314,7 +314,7 @@ t.test('Rejections beyond those that may wait: the connection is closed', async 
       () => false,
       () => true,
     )
-  // Some at once, because the address may have 20 rejections a second.
+  // Several at once, because an address gets 20 rejections a second without waiting.
   const isOneClosed = async () =>
     (await Promise.all(Array.from({ length: 20 }, isClosed))).includes(true)
   await until('a connection is closed', isOneClosed)
