@@ -145,7 +145,7 @@ t.test(
         day = after
       }
       for (const [token, states] of moving) {
-        // For a change, only the reports that change.
+        // Except at night, only the reports whose figures change.
         const changes = states.some(({ afterDays }) => afterDays === day)
         if (!isNightly && (day === 0 || !changes)) continue
         for (const [language, report] of Object.entries(reports)) {

@@ -7,7 +7,7 @@ const FLAGS = [
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
 ]
 
-/** Of Debian. The shell is Chromium without its windows, and takes two thirds of the processor time. */
+/** Debian's browsers. The shell is Chromium without windows: tests take two thirds of the processor time with it. */
 const PROGRAMS = ['/usr/bin/chromium-headless-shell', '/usr/bin/chromium']
 
 /**
