@@ -137,7 +137,7 @@ export const plants: Plant[] = [
     file: 'clients/examples/fraction.ts',
     search: '* 200n + this.under)',
     replace: '* 200n + this.under - 1n)',
-    tests: ['test/clients/example-amounts.test.ts', 'test/clients/examples.test.ts'],
+    tests: ['test/typescript-client/sandbox.test.ts', 'test/clients/examples.test.ts'],
   },
   {
     name: 'the calculator of the page takes purchases before related sales',
