@@ -503,16 +503,16 @@ t.test('the tax reports list coupons, interest, fees and taxes in other places',
   ])
 })
 
-/** Stories with types that others lack. */
-const RARE_TYPES = ['merger', 'scrip']
+/** A merger, and a dividend in shares. */
+const COMPLEX_STORIES = ['merger', 'scrip']
 
 t.test('the sample data: exact, or refused', async (t) => {
   const { connections } = DEMO.wealth
   const stories = JSON.parse(await readFile('seeds/expected.json', 'utf8'))
   for (const [name, { token }] of Object.entries(connections)) {
     // Of the other stories, clients/beancount finds each amount, and typescript-client/sandbox the figures of the tax reports.
-    const isChecked = isNightly || !(token in stories) || RARE_TYPES.includes(name)
-    const checks = isChecked ? ALL : { ghostfolio: checkGhostfolio }
+    const needsAll = isNightly || !(token in stories) || COMPLEX_STORIES.includes(name)
+    const checks = needsAll ? ALL : { ghostfolio: checkGhostfolio }
     const access = { token: DEMO_TOKEN, connection: token }
     await checkAll(t, name, access, { checks, env: { BASE_CURRENCY: 'EUR' } })
   }

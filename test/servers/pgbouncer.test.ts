@@ -105,7 +105,8 @@ t.test('404: connection of another app, while all apps share server connections'
   })
   let most = 0
   const used = `select count(*) from pg_stat_activity where usename = 'investment_service'`
-  for (let turn = 0; turn < (isNightly ? 40 : 15); turn += 1) {
+  const turns = isNightly ? 40 : 15
+  for (let turn = 0; turn < turns; turn += 1) {
     most = Math.max(most, Number(await firstValue(server.url, used)))
     await sleep(100)
   }

@@ -73,7 +73,7 @@ export function commandsOf(page: string): DocumentedCommand[] {
 
 /** Splits a script into commands. One with a here-document, a loop or a text of several lines has several lines. */
 function splitCommands(script: string): string[] {
-  if (!isScript(script)) throw new Error(`bash cannot run: ${script}`)
+  if (!bashAccepts(script)) throw new Error(`bash cannot run: ${script}`)
   const commands: string[] = []
   let command = ''
   for (const line of script.split('\n')) {
@@ -94,11 +94,11 @@ function isComplete(text: string): boolean {
   if (text.endsWith('\\\n')) return false
   // A process of bash for each line would take 10 s in all.
   if (!MAY_CONTINUE.test(text)) return true
-  return isScript(text)
+  return bashAccepts(text)
 }
 
 /** True if bash could run the text. Of a here-document without its end, bash only warns. */
-function isScript(text: string): boolean {
+function bashAccepts(text: string): boolean {
   const { status, stderr } = spawnSync('bash', ['-n'], { input: text, encoding: 'utf8' })
   return status === 0 && stderr === ''
 }
