@@ -21,9 +21,9 @@ const original = globalThis.RegExp
 globalThis.RegExp = class extends original {
   constructor(...args: ConstructorParameters<typeof original>) {
     super(...args)
-    // Not those of a library.
+    // Not those of a library, and not those of a module that a copy is the first to load.
     const { stack = '' } = new Error()
-    if (modules.some((file) => stack.includes(file))) made.push(new original(this))
+    if (modules.some((file) => stack.includes(`${file}?copy`))) made.push(new original(this))
   }
 } as typeof original
 // A new copy of each: an earlier file of this process may have loaded it.
