@@ -216,7 +216,12 @@ async function run(files: string[]): Promise<number> {
       // The commands that the tests start would otherwise show their progress between the results.
       TERM: 'dumb',
     }
-    const options = { jobs: JOBS, print: console.log, signal: interrupt.signal }
+    const options = {
+      jobs: JOBS,
+      newProcesses: isNightly,
+      print: console.log,
+      signal: interrupt.signal,
+    }
     const { passed, failed, durations } = await runFiles(files, env, options).finally(template.drop)
     if (failed === 0) writeDurations(durations)
     else

@@ -13,6 +13,8 @@ export interface Counts {
 interface Options {
   /** Number of files that run at the same time. */
   jobs: number
+  /** Each file runs in a new process, so that one that needs an earlier file fails. */
+  newProcesses: boolean
   print: (line: string) => void
   /** Its abort ends all files. */
   signal: AbortSignal
@@ -142,7 +144,7 @@ class TestProcess {
 export async function runFiles(
   files: string[],
   env: NodeJS.ProcessEnv,
-  { jobs, print, signal }: Options,
+  { jobs, newProcesses, print, signal }: Options,
 ): Promise<Counts> {
   const waiting = [...files]
   const ended: Ended[] = []
@@ -154,6 +156,12 @@ export async function runFiles(
     const result = file.failed > 0 ? styleText('red', 'not ok') : styleText('green', 'ok')
     print(`${result} ${ended.length} of ${files.length}: ${describe(file)}`)
   }
+  const end = async (process: TestProcess) => {
+    const problem = await process.end()
+    if (problem === undefined) return
+    failedProcesses += 1
+    if (!signal.aborted) print(`${problem}\n${styleText('red', 'not ok')}`)
+  }
   const work = async () => {
     let process: TestProcess | undefined
     for (let name = waiting.shift(); name && !signal.aborted; name = waiting.shift()) {
@@ -161,11 +169,12 @@ export async function runFiles(
       const file = await process.run(name)
       report(file)
       if (file.failed > 0) process = undefined
+      else if (newProcesses) {
+        await end(process)
+        process = undefined
+      }
     }
-    const problem = await process?.end()
-    if (problem === undefined) return
-    failedProcesses += 1
-    if (!signal.aborted) print(`${problem}\n${styleText('red', 'not ok')}`)
+    if (process !== undefined) await end(process)
   }
   await Promise.all(Array.from({ length: jobs }, work))
   if (signal.aborted) print(`Interrupted after ${ended.length} of ${files.length} files.`)
