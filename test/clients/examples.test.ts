@@ -1,5 +1,5 @@
 import { readFile, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import t from 'tap'
 import { type Fault, startFaultProxy } from '../support/clients/fault-proxy.ts'
 import { PYTHON } from '../support/clients/python.ts'
@@ -53,6 +53,14 @@ function execute(language: keyof typeof commands, args: string[], env: Record<st
   return run(command, [...flags, ...args], { env: { ...credentials, ...env } })
 }
 
+/** Returns the arguments that run a program several times. Java would otherwise compile it each time. */
+async function argumentsOf(language: keyof typeof commands, path: string): Promise<string[]> {
+  if (language !== 'Java') return [path]
+  const folder = dirname(path)
+  await run('javac', ['-cp', JAVA_CLASSPATH, '-d', folder, path])
+  return ['-cp', `${folder}:${JAVA_CLASSPATH}`, basename(path, '.java')]
+}
+
 const examples = {
   TypeScript: 'list-transactions.ts',
   Python: 'list_transactions.py',
@@ -96,6 +104,7 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     const source = await readFile(join(ROOT, 'clients/examples', file), 'utf8')
     const copy = join(t.testdir(), file)
     await writeFile(copy, source.replace('ATTEMPTS = 6', 'ATTEMPTS = 2'))
+    const args = await argumentsOf(language, copy)
     const retryAfter = new Date(Date.now() + 86_400_000).toUTCString()
     const fault = (n: number): Fault => (n === 0 ? 'unavailable' : 'page')
     const proxy = await startFaultProxy(t, { target: service.url, fault, retryAfter })
@@ -108,7 +117,7 @@ for (const [language, file] of Object.entries(examples) as [keyof typeof example
     for (const [env, sentence] of cases) {
       // The message of execFile() has the output, too.
       const message = new RegExp(`^Command failed: .*\n(${sentence}.*)\n\n\\1\n$`, 'i')
-      await t.rejects(execute(language, [copy], env), { code: 1, message })
+      await t.rejects(execute(language, args, env), { code: 1, message })
     }
     t.same(proxy.counts, { unavailable: 1, page: 1 }, 'no retry after a day, nor after 404')
   })
