@@ -395,13 +395,15 @@ t.test('a price without an end: two activities that add up to the amount', async
     ['17.123456', '999.99'],
     ['300', '0.10'],
   ] as const
-  for (const [titles, amount] of amounts) {
-    const access = await callerWith({ ...common, titles, amount, commission: '1.50' })
-    const { texts } = await activitiesOf(access)
-    t.equal(texts.length, 2, texts.join(' and '))
-    t.equal(await checkGhostfolio(t, access), undefined)
-    t.equal(await checkBeancount(t, access), undefined)
-  }
+  const rows = amounts.map(([titles, amount], index) => {
+    const investment = `3333333${index}-0000-4000-8000-000000000021`
+    return { ...common, investment, titles, amount, commission: '1.50' }
+  })
+  const access = await callerWith(...rows)
+  const { texts } = await activitiesOf(access)
+  t.equal(texts.length, 2 * amounts.length, texts.join(' and '))
+  t.equal(await checkGhostfolio(t, access), undefined)
+  t.equal(await checkBeancount(t, access), undefined)
 })
 
 t.test('ghostfolio.ts lists each kind of row and tax that is not in the file', async (t) => {
