@@ -14,6 +14,7 @@ import { isNightly, NIGHTLY } from './nightly.ts'
 import { startPostgres } from './support/postgres.ts'
 import { DEFAULT_RUNS, DEFAULT_SEED } from './support/random.ts'
 import { createTemplate, isCitus } from './support/template.ts'
+import { createTemporaryFolder } from './support/temporary-folder.ts'
 
 const interrupt = new AbortController()
 let interruptedAt = 0
@@ -236,7 +237,11 @@ async function run(files: string[]): Promise<number> {
 }
 
 try {
-  process.exitCode = await run(filesOf(process.argv.slice(2)))
+  const files = filesOf(process.argv.slice(2))
+  const temporary = await createTemporaryFolder()
+  // Of this process, and of all that it starts.
+  process.env.TMPDIR = temporary.path
+  process.exitCode = await run(files).finally(temporary.remove)
 } catch (error) {
   console.error(error instanceof OperatorError ? error.message : error)
   process.exitCode = 1

@@ -1,4 +1,4 @@
-import { chmod, mkdtemp, readFile, rm, statfs } from 'node:fs/promises'
+import { chmod, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import pg from 'pg'
@@ -22,10 +22,6 @@ const settings = {
   // Saves 1 ms of processor time of each new connection.
   scram_iterations: '1',
 }
-
-const ramDisk = '/dev/shm'
-/** Room for WAL (1 GB at most) and for the databases of four test files, with a reserve. */
-const neededBytes = 4 * 2 ** 30
 
 /**
  * Returns the server of the test run: the one at TEST_DATABASE_URL, if set. With
@@ -74,31 +70,12 @@ async function serverProblem(url: string): Promise<string | undefined> {
 }
 
 async function startInTemporaryFolder(): Promise<Server> {
-  const folder = await mkdtemp(join(await fastFolder(), 'investment-data-test-'))
+  const folder = await mkdtemp(join(tmpdir(), 'investment-data-test-'))
   // If root cannot create a user namespace, PostgreSQL runs as another user, who needs access.
   await chmod(folder, 0o711)
   const database = await startOverTcp(folder, settings)
   const stop = () => database.stop().then(() => rm(folder, { recursive: true }))
   return { url: database.url, stop }
-}
-
-/**
- * Returns the RAM disk of Linux if it has room for a test run, and TMPDIR otherwise. On a RAM disk, a new
- * database takes a fifth of the processor time.
- */
-async function fastFolder(): Promise<string> {
-  const { TMPDIR } = process.env
-  const disk = TMPDIR ? undefined : await statfs(ramDisk).catch(() => undefined)
-  const room = disk ? Math.min(disk.bavail * disk.bsize, process.availableMemory()) : 0
-  if (room > neededBytes) return ramDisk
-  if (disk) {
-    const gigabytes = (bytes: number) => (bytes / 2 ** 30).toFixed(1)
-    process.stdout.write(
-      `${ramDisk} has ${gigabytes(room)} GB free, and the tests need ${gigabytes(neededBytes)} GB: they use ` +
-        `${tmpdir()}, where a new database takes five times the processor time.\n`,
-    )
-  }
-  return tmpdir()
 }
 
 async function startContainer(): Promise<Server> {
