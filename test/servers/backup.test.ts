@@ -16,6 +16,7 @@ import {
   migrate,
   roleSettings,
   startDebianPostgres,
+  startOtherPostgres,
 } from '../support/servers/debian-postgres.ts'
 import { databaseUrl } from '../support/template.ts'
 
@@ -44,7 +45,7 @@ const [changedLater = await addCaller(db)] = callers
 const changingCaller = await addCaller(db)
 const versions = await addChangingRows(db, changingCaller, 50)
 
-const second = await startDebianPostgres(t)
+const second = await startOtherPostgres(t)
 const restoredUrl = asOwner(second.url)
 const restoredLogin = new URL(restoredUrl)
 restoredLogin.username = 'investment_service'

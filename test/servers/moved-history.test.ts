@@ -17,6 +17,7 @@ import {
   migrate,
   onPort,
   startDebianPostgres,
+  startOtherPostgres,
   startStandby,
 } from '../support/servers/debian-postgres.ts'
 import { databaseUrl, onServer } from '../support/template.ts'
@@ -136,7 +137,7 @@ function serverEvents(t: Test, first: DebianPostgres, settings: Record<string, s
     {
       name: 'planned: logical replication to another server',
       begin: async ({ url }) => {
-        const target = await startDebianPostgres(t, settings)
+        const target = await startOtherPostgres(t, settings)
         const copy = onPort(url, target.port)
         await onServer(target.url, `create database ${new URL(url).pathname.slice(1)}`)
         await migrate(copy)

@@ -1,5 +1,6 @@
 import { execFile } from 'node:child_process'
-import { chown, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chown, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -37,16 +38,46 @@ type Settings = Record<string, string | number>
 const BINARIES = '/usr/lib/postgresql/15/bin'
 const PASSWORD = 'only-in-this-test'
 
-/** Initializes and starts a server. It does not wait for its disk. */
+/**
+ * Starts a server with a new cluster. It does not wait for its disk.
+ *
+ * The cluster is a copy of one that the first caller of a test run has initialized: that takes ten times the processor time
+ * of the copy.
+ */
 export async function startDebianPostgres(t: Test, settings: Settings = {}) {
   const directory = await newDirectory(t)
-  const { account, folder } = directory
+  await copyCluster(await initializedCluster(directory.account), directory.folder)
+  return await startIn(t, directory, { wal_level: 'replica', ...settings })
+}
+
+/** Starts a server with another system identifier than the copies, for a test that has one of these. */
+export async function startOtherPostgres(t: Test, settings: Settings = {}) {
+  const directory = await newDirectory(t)
+  await initialize(directory)
+  return await startIn(t, directory, { wal_level: 'replica', ...settings })
+}
+
+/** Returns the folder of the cluster that is copied, in the temporary folder of the test run. */
+async function initializedCluster(account: Account): Promise<string> {
+  const kept = join(tmpdir(), 'postgresql-15')
+  if (existsSync(kept)) return kept
+  const folder = await mkdtemp(`${kept}-`)
+  await giveTo(account, folder)
+  await initialize({ account, folder })
+  // Another file may have been the first. Then this one is removed with the others.
+  await rename(folder, kept).catch(() => {})
+  return kept
+}
+
+async function initialize({ account, folder }: Directory): Promise<void> {
   const access = ['--username=postgres', '--auth=scram-sha-256', `--pwfile=${folder}/password`]
   const flags = ['--encoding=UTF8', '--locale=C.UTF-8', '--no-sync', '--no-instructions']
   await writeFile(`${folder}/password`, PASSWORD)
   await runTool(account, 'initdb', [`--pgdata=${folder}/data`, ...access, ...flags])
-  return await startIn(t, directory, { wal_level: 'replica', ...settings })
 }
+
+const copyCluster = (from: string, to: string) =>
+  promisify(execFile)('cp', ['--archive', join(from, 'data'), join(to, 'data')])
 
 /** Starts a hot standby from a base backup of the primary. */
 export async function startStandby(t: Test, primary: DebianPostgres, settings: Settings = {}) {
@@ -117,8 +148,12 @@ export async function newDirectory(t: Test): Promise<Directory> {
   const account = await notRoot()
   const folder = await mkdtemp(join(tmpdir(), 'postgres-15-'))
   t.teardown(() => rm(folder, { recursive: true, force: true }))
-  if (account.owner) await chown(folder, account.owner.uid, account.owner.gid)
+  await giveTo(account, folder)
   return { folder, account }
+}
+
+async function giveTo({ owner }: Account, folder: string): Promise<void> {
+  if (owner) await chown(folder, owner.uid, owner.gid)
 }
 
 async function runTool({ prefix, owner }: Account, tool: string, args: string[]) {
