@@ -15,7 +15,6 @@ import { packMcp } from '../support/clients/mcp-package.ts'
 import {
   addAccountTransactions,
   addCaller,
-  addEqualRows,
   addPortfolioTransactions,
   addTransferOrders,
   type Caller,
@@ -941,8 +940,20 @@ t.test('the largest answer of each tool: at most 8,000 tokens, and a part says s
 
 t.test('more than 200,000 rows: a refusal that reads two rows', async (t) => {
   const caller = await addCaller(service.db)
-  await addEqualRows(service.db, 'account', caller.connection, { count: 200_001 })
-  const { ask, requests } = await host(t, { mine: caller.connection.token }, caller)
+  const { token, connection } = caller
+  await addAccountTransactions(service.db, connection, {})
+  // So many rows would take 8 s of processor time. The client has their number from this field only.
+  const larger = createHttpServer(async ({ url = '', headers }, response) => {
+    const accept = String(headers.accept)
+    const { status, text } = await service.get(url, { token, headers: { accept } })
+    response.writeHead(status, { 'content-type': 'application/json;IEEE754Compatible=true' })
+    response.end(text.replace(/"totalItems":[1-9]\d*/, '"totalItems":200001'))
+  })
+  await once(larger.listen(0, '127.0.0.1'), 'listening')
+  t.teardown(() => larger.close().closeAllConnections())
+  const { port } = larger.address() as AddressInfo
+  const url = `http://127.0.0.1:${port}`
+  const { ask, requests } = await host(t, { mine: connection.token }, { token, url })
   const { isError, text } = await ask('describe_connection', { connection: 'mine' })
   t.ok(isError)
   t.match(text, /200001 rows.*at most 200000/)
