@@ -32,11 +32,18 @@ const PAGE = JSON.parse(await bodyOf(''))
 const CHANGES = JSON.parse(await bodyOf('?since=start'))
 const [ROW] = PAGE.items
 
+/** Most requests of a test, so that a client that never ends fails. */
+const MOST_REQUESTS = 100
+
 /** Answers each request with a body. */
 async function startServer(t: Test, body: string | Buffer, headers: Record<string, string> = {}) {
   const served = { requests: 0, access: {} as Access }
   const server = createServer((_request, response) => {
     served.requests += 1
+    if (served.requests > MOST_REQUESTS) {
+      response.writeHead(404).end()
+      return
+    }
     response.writeHead(200, { 'content-type': JSON_TYPE, 'data-version': 'v', ...headers })
     response.end(body)
   })
