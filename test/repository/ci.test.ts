@@ -52,7 +52,11 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   const packages = 'exit 4'
   t.same(runCi(t, { packages, npm: all }), ['0 passed, 1 failed', 4], 'no packages, no tests')
   const none = 'if [ "$1" = ci ]; then exit 5; fi'
-  t.same(runCi(t, { npm: `${none}\n${all}` }), ['0 passed, 1 failed', 5], 'none of npm')
+  t.same(
+    runCi(t, { npm: `${none}\n${all}` }),
+    ['0 passed, 1 failed', 5],
+    'no packages of npm, no tests',
+  )
   t.same(runCi(t, { npm: all, citus: '[ "$1" = build ]' }), ['9 passed, 0 failed', 0])
   t.same(runCi(t, { npm: all, citus: 'exit 6' }), ['5 passed, 1 failed', 6], 'no build of Citus')
   t.end()
