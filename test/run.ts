@@ -238,10 +238,9 @@ async function run(files: string[]): Promise<number> {
 
 try {
   const files = filesOf(process.argv.slice(2))
-  const temporary = await createTemporaryFolder()
-  // Of this process, and of all that it starts.
-  process.env.TMPDIR = temporary.path
-  process.exitCode = await run(files).finally(temporary.remove)
+  // Of this process and of the test processes.
+  process.env.TMPDIR = await createTemporaryFolder()
+  process.exitCode = await run(files)
 } catch (error) {
   console.error(error instanceof OperatorError ? error.message : error)
   process.exitCode = 1
