@@ -1,5 +1,6 @@
+import { createHash } from 'node:crypto'
 import { existsSync, globSync } from 'node:fs'
-import { copyFile, cp, mkdir, mkdtemp, readFile, rename, symlink } from 'node:fs/promises'
+import { copyFile, cp, mkdir, mkdtemp, readFile, rename, rm, symlink } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join, resolve } from 'node:path'
 import { INSTALL } from '../../../src/http/openapi/code-samples.js'
@@ -9,6 +10,7 @@ import { run } from '../programs.ts'
 const TOOLS = resolve('test/clients')
 const SOURCE = resolve('clients/typescript')
 const FILES = ['package.json', 'README.md', 'CHANGELOG.md', 'tsconfig.json', 'src']
+const CACHE = resolve('node_modules/.cache/typescript-client')
 
 /** Returns the path of a program of `test/clients`. */
 export function clientTool(name: string): string {
@@ -16,18 +18,31 @@ export function clientTool(name: string): string {
   return join(TOOLS, 'node_modules/.bin', name)
 }
 
-/** Builds the package by its own scripts. The files of a test run share it. */
+/** Builds the package by its own scripts. The test files share it until a file of the client changes. */
 async function packedClient(): Promise<string> {
-  const folder = join(tmpdir(), 'typescript-client')
+  installPackages(TOOLS)
+  const hash = createHash('sha256')
+  for (const path of globSync('{*.json,*.md,src/*}', { cwd: SOURCE }).sort())
+    hash.update(path).update(await readFile(join(SOURCE, path)))
+  const folder = join(CACHE, hash.digest('hex'))
   if (!existsSync(folder)) {
-    installPackages(TOOLS)
-    const making = await mkdtemp(`${folder}-`)
+    await rm(CACHE, { recursive: true, force: true })
+    const making = await mkdtemp(join(tmpdir(), 'typescript-client-'))
     for (const name of FILES) await cp(join(SOURCE, name), join(making, name), { recursive: true })
     await symlink(join(TOOLS, 'node_modules'), join(making, 'node_modules'))
     // It runs two compilers, which take minutes on a busy computer.
     await run('npm', ['pack'], { cwd: making, timeout: 600_000 })
-    // Another file may have made it meanwhile.
-    await rename(making, folder).catch(() => {})
+    const [file = ''] = globSync('*.tgz', { cwd: making })
+    await mkdir(CACHE, { recursive: true })
+    // Beside the folder, because the temporary folder may be on another file system.
+    const packed = await mkdtemp(`${CACHE}-`)
+    await copyFile(join(making, file), join(packed, file))
+    await rm(making, { recursive: true })
+    // Another process may have made the package meanwhile.
+    await rename(packed, folder).catch(async (error) => {
+      if (!existsSync(folder)) throw error
+      await rm(packed, { recursive: true })
+    })
   }
   const [file = ''] = globSync('*.tgz', { cwd: folder })
   return join(folder, file)
