@@ -157,6 +157,18 @@ t.test(
   },
 )
 
+t.test('TEST_RUNS=1: each file has a new process', async (t) => {
+  const code = `t.equal(globalThis.earlier, undefined); globalThis.earlier = true`
+  // One more than the processes that run at the same time.
+  const files = await Promise.all([1, 2, 3, 4, 5, 6].map((n) => fileOf(`new-${n}.ts`, code)))
+  const { code: exitCode, stdout } = await run(files, {
+    TEST_DATABASE_URL: server,
+    TEST_RUNS: '1',
+  })
+  t.equal(exitCode, 0)
+  t.match(stdout, /^6 passed, 0 failed$/m)
+})
+
 t.test('packages of a folder: installed once for each package-lock.json', async (t) => {
   const lock = (version: string) =>
     JSON.stringify({

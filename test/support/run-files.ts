@@ -13,7 +13,7 @@ export interface Counts {
 interface Options {
   /** Number of files that run at the same time. */
   jobs: number
-  /** Each file runs in a new process, so that one that needs an earlier file fails. */
+  /** Each file runs in a new process, so that a file fails if it needs what an earlier one has loaded. */
   newProcesses: boolean
   print: (line: string) => void
   /** Its abort ends all files. */
@@ -42,7 +42,7 @@ const endSeconds = 30
 /** Number of files that the summary names. */
 const slowest = 5
 
-/** A process that runs one file after the other. It ends with the first one that fails. */
+/** A process that runs one file after the other, or one file with `newProcesses`. It ends with the first one that fails. */
 class TestProcess {
   readonly #child: ChildProcess
   readonly #ended: Promise<unknown>
