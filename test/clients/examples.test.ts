@@ -53,7 +53,7 @@ function execute(language: keyof typeof commands, args: string[], env: Record<st
   return run(command, [...flags, ...args], { env: { ...credentials, ...env } })
 }
 
-/** Returns the arguments that run a program several times. Java would otherwise compile it each time. */
+/** Returns the arguments that run a program. Compiles one in Java, because `java` would compile it in each run. */
 async function argumentsOf(language: keyof typeof commands, path: string): Promise<string[]> {
   if (language !== 'Java') return [path]
   const folder = dirname(path)

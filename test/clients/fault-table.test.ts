@@ -99,7 +99,7 @@ for (const [language, client] of Object.entries(startDrivers(t))) {
     ] as const) {
       const options = { target: service.url, fault: () => fault, retryAfter: '3600' }
       const proxy = await startFaultProxy(t, options)
-      // One that waited would do so for a second, and try again.
+      // A client that ignores this maximum waits for a second and sends the request again, which the counts show.
       const access = { ...accessOf(proxy, caller), maxDelayMs: 1_000 }
       const found = await failureOf(client.orders(access))
       t.match(found, { name, retryAfterMs: 3_600_000, headers: { 'retry-after': '3600' } })

@@ -942,7 +942,7 @@ t.test('more than 200,000 rows: a refusal that reads two rows', async (t) => {
   const caller = await addCaller(service.db)
   const { token, connection } = caller
   await addAccountTransactions(service.db, connection, {})
-  // So many rows would take 8 s of processor time. The client has their number from this field only.
+  // To add so many rows takes 8 s of processor time, and the client reads their number from totalItems only.
   const larger = createHttpServer(async ({ url = '', headers }, response) => {
     const accept = String(headers.accept)
     const { status, text } = await service.get(url, { token, headers: { accept } })

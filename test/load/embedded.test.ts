@@ -14,7 +14,7 @@ import { operatorHere } from '../support/operator-process.ts'
 import { until } from '../support/until.ts'
 import { withLengths } from '../support/with-lengths.ts'
 
-/** Data of an earlier start. Tests of later starts copy it: a first start takes five times the processor time. */
+/** Data of an earlier start. Tests of later starts copy it, because a first start takes five times the processor time of both. */
 const made = await temporaryFolder(t)
 await (await startEmbedded(made)).stop()
 

@@ -21,7 +21,7 @@ const original = globalThis.RegExp
 globalThis.RegExp = class extends original {
   constructor(...args: ConstructorParameters<typeof original>) {
     super(...args)
-    // Not those of a library, and not those of a module that a copy is the first to load.
+    // Not those of a library, nor those of a module that is loaded because a copy imports it.
     const { stack = '' } = new Error()
     if (modules.some((file) => stack.includes(`${file}?copy`))) made.push(new original(this))
   }

@@ -32,7 +32,7 @@ const PAGE = JSON.parse(await bodyOf(''))
 const CHANGES = JSON.parse(await bodyOf('?since=start'))
 const [ROW] = PAGE.items
 
-/** Most requests of a test, so that a client that never ends fails. */
+/** After so many requests, the server answers 404, so that a client that never stops reading fails the test. */
 const MOST_REQUESTS = 100
 
 /** Answers each request with a body. */

@@ -43,7 +43,11 @@ async function search(query: string): Promise<string[]> {
     const type = async (text, isShown) => {
       box.value = text
       box.dispatchEvent(new Event('input'))
-      while (!isShown()) await new Promise(requestAnimationFrame)
+      const end = performance.now() + 20_000
+      while (!isShown()) {
+        if (performance.now() > end) throw new Error('The page shows: ' + found.textContent)
+        await new Promise(requestAnimationFrame)
+      }
     }
     await type('', () => found.textContent === '')
     await type(${JSON.stringify(query)}, () => found.textContent.includes('result'))

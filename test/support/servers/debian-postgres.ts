@@ -41,8 +41,8 @@ const PASSWORD = 'only-in-this-test'
 /**
  * Starts a server with a new cluster. It does not wait for its disk.
  *
- * The cluster is a copy of one that the first caller of a test run has initialized: that takes ten times the processor time
- * of the copy.
+ * The first caller of a test run initializes a cluster, and all callers copy it, because initdb takes ten times the
+ * processor time of a copy.
  */
 export async function startDebianPostgres(t: Test, settings: Settings = {}) {
   const directory = await newDirectory(t)
@@ -50,7 +50,7 @@ export async function startDebianPostgres(t: Test, settings: Settings = {}) {
   return await startIn(t, directory, { wal_level: 'replica', ...settings })
 }
 
-/** Starts a server with another system identifier than the copies, for a test that has one of these. */
+/** Starts a server with another system identifier than the copies, for a test that needs two different ones. */
 export async function startOtherPostgres(t: Test, settings: Settings = {}) {
   const directory = await newDirectory(t)
   await initialize(directory)
@@ -64,8 +64,10 @@ async function initializedCluster(account: Account): Promise<string> {
   const folder = await mkdtemp(`${kept}-`)
   await giveTo(account, folder)
   await initialize({ account, folder })
-  // Another file may have been the first. Then this one is removed with the others.
-  await rename(folder, kept).catch(() => {})
+  // Another process may have made a cluster meanwhile. This one is then removed with the temporary folder.
+  await rename(folder, kept).catch((error) => {
+    if (!existsSync(kept)) throw error
+  })
   return kept
 }
 
