@@ -19,10 +19,12 @@ import {
 } from '../support/servers/proxies.ts'
 import { until } from '../support/until.ts'
 
-const ROWS = 100_000
+/** 50 MB: more than the buffers between the service and a client that reads slowly. */
+const ROWS = 10_000
+const description = 'x'.repeat(5_000)
 const { db, login } = await openTestDatabase(t)
 const { token, connection } = await addCaller(db)
-await addEqualRows(db, 'account', connection, { count: ROWS })
+await addEqualRows(db, 'account', connection, { count: ROWS, description })
 const { port } = await startServiceProcess(t, { DATABASE_URL: login })
 const ports = [port, port] as const
 const headers = { authorization: `Bearer ${token}`, accept: 'application/x-ndjson' }
