@@ -49,6 +49,7 @@ async function placeOfFolder(): Promise<string> {
 /** True if no program can start from this place, as in containers of Docker. Tests write programs. */
 async function forbidsPrograms(place: string): Promise<boolean> {
   const mounts = await readFile('/proc/mounts', 'utf8').catch(() => '')
-  const line = mounts.split('\n').find((each) => each.split(' ')[1] === place)
+  // Of several mounts of one place, the last one is in use.
+  const line = mounts.split('\n').findLast((each) => each.split(' ')[1] === place)
   return line !== undefined && /\bnoexec\b/.test(line)
 }
