@@ -91,7 +91,7 @@ export const plants: Plant[] = [
     file: 'src/postgres/pool.ts',
     search: 'isLarge || pooler ? 1 : DEPTH',
     replace: 'isLarge ? 1 : DEPTH',
-    tests: ['test/servers/pgbouncer.test.ts'],
+    tests: ['test/simulation/simulation.test.ts'],
   },
   {
     name: 'a read that waited too long in PgBouncer is repeated',
