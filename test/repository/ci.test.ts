@@ -51,9 +51,9 @@ t.test('.ci/run: the sum of all tests, and a failure of any command', (t) => {
   )
   const packages = 'exit 4'
   t.same(runCi(t, { packages, npm: all }), ['0 passed, 1 failed', 4], 'no packages, no tests')
-  const none = 'if [ "$1" = ci ]; then exit 5; fi'
+  const failedInstall = 'if [ "$1" = ci ]; then exit 5; fi'
   t.same(
-    runCi(t, { npm: `${none}\n${all}` }),
+    runCi(t, { npm: `${failedInstall}\n${all}` }),
     ['0 passed, 1 failed', 5],
     'no packages of npm, no tests',
   )

@@ -9,7 +9,7 @@ const NEEDED_BYTES = 6 * 2 ** 30
 
 /** Creates a folder for the temporary files of a test run. It is removed when this process ends. */
 export async function createTemporaryFolder(): Promise<string> {
-  // A short name, because the path of a socket of PostgreSQL has at most 103 bytes on macOS.
+  // A short name, because the path of a socket of PostgreSQL has at most 107 bytes.
   const path = await mkdtemp(join(await placeOfFolder(), 't-'))
   // PostgreSQL may run as another user.
   await chmod(path, 0o711)
@@ -17,7 +17,7 @@ export async function createTemporaryFolder(): Promise<string> {
   return path
 }
 
-/** A program that a test has left may still write. */
+/** Removes the folder. Tries again, because a program that a test has left may still write. */
 function remove(path: string): void {
   try {
     rmSync(path, { recursive: true, maxRetries: 10 })
@@ -31,7 +31,7 @@ function remove(path: string): void {
  * there, and `npm run test:system` a ninth less. Otherwise returns the temporary folder of the system.
  */
 async function placeOfFolder(): Promise<string> {
-  // Its TMPDIR is too long for sockets.
+  // On macOS, TMPDIR is too long for the path of a socket.
   if (process.platform === 'darwin') return '/tmp'
   if (process.env.TMPDIR) return tmpdir()
   const disk = await statfs(RAM_DISK).catch(() => undefined)
