@@ -9,12 +9,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import t, { type Test } from 'tap'
 import { isNightly } from '../nightly.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
-import { recordDemo, seedDemo, sendAndRead } from '../support/golden-responses.ts'
+import { recordDemo, sendAndRead } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
-import { openTestDatabase } from '../support/new-database.ts'
 import { type Instance, startInstance } from '../support/processes/instances.ts'
 import { healthPortOf, startServiceProcess } from '../support/processes/service-process.ts'
 import { runShell } from '../support/processes/shell.ts'
+import { openSeededDatabase } from '../support/seeded-service.ts'
 import {
   type StartProxy,
   startHaproxy,
@@ -23,11 +23,12 @@ import {
 } from '../support/servers/proxies.ts'
 import { until } from '../support/until.ts'
 
-const { url: databaseUrl, login } = await openTestDatabase(t)
-await seedDemo(databaseUrl)
+const { url: databaseUrl, login } = await openSeededDatabase(t)
 const golden = await recordDemo(t, databaseUrl)
 const [request = { path: '/' }] = golden
 const options = { environment: { DATABASE_URL: login } }
+/** Behind the proxy of each test that needs no other state of the service. */
+const service = await startServiceProcess(t, options.environment)
 
 const proxies: Record<string, StartProxy> = { HAProxy: startHaproxy, nginx: startNginx }
 for (const [name, startProxy] of Object.entries(proxies)) {
@@ -162,7 +163,7 @@ function openConnections(t: Test, url: string, count: number) {
 }
 
 t.test('Connections beyond 200 of one address: HAProxy closes them', async (t) => {
-  const { port } = await startServiceProcess(t, options.environment)
+  const { port } = service
   const { url } = await startHaproxy(t, [port, port])
   const connections = openConnections(t, url, 300)
   await until('HAProxy closes some', () => connections.closed >= 100)
@@ -174,7 +175,7 @@ t.test('Connections beyond 200 of one address: HAProxy closes them', async (t) =
 })
 
 t.test('More than 1,000 new connections of one address in 10 s: HAProxy closes them', async (t) => {
-  const { port } = await startServiceProcess(t, options.environment)
+  const { port } = service
   const { url } = await startHaproxy(t, [port, port])
   let opened = 0
   await until('HAProxy closes some', async () => {
@@ -216,7 +217,7 @@ async function statusFrom(localAddress: string, url: string): Promise<number> {
 const LOW_LIMITS = { 'rate gt 5000': 'rate gt 200', 'rate gt 500': 'rate gt 200' }
 
 t.test('429: an address causes too many errors in 10 s; others get 200', async (t) => {
-  const { port } = await startServiceProcess(t, options.environment)
+  const { port } = service
   const { url } = await startPlainHaproxy(t, [port, port], LOW_LIMITS)
   const { status, headers, text } = await untilTarpitted(url, '/nothing', 404)
   t.match(JSON.parse(text), { status, code: 'too_many_requests' })
@@ -228,7 +229,7 @@ t.test('429: an address causes too many errors in 10 s; others get 200', async (
 })
 
 t.test('429: an address sends too many requests in 10 s; others get 200', async (t) => {
-  const { port } = await startServiceProcess(t, options.environment)
+  const { port } = service
   const { url } = await startPlainHaproxy(t, [port, port], LOW_LIMITS)
   await untilTarpitted(url, '/openapi.json', 200)
   t.equal(await statusFrom('127.0.0.2', url), 200)

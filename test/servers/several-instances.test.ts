@@ -11,10 +11,10 @@ import { poolSizes } from '../../src/postgres/server.ts'
 import { shutdownMs } from '../../src/shutdown.ts'
 import { freePort } from '../../tools/embedded-postgres/free-port.ts'
 import { codeBlocks, fillIn } from '../support/documented-commands.ts'
-import { recordDemo, seedDemo } from '../support/golden-responses.ts'
+import { recordDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
-import { openTestDatabase } from '../support/new-database.ts'
 import { startInstance } from '../support/processes/instances.ts'
+import { openSeededDatabase } from '../support/seeded-service.ts'
 import { startDns } from '../support/servers/dns.ts'
 import { startComposeHaproxy } from '../support/servers/proxies.ts'
 import { until } from '../support/until.ts'
@@ -206,8 +206,7 @@ t.test('deploy/haproxy/haproxy.cfg: the documented configuration, without TLS', 
 })
 
 t.test('200: HAProxy of Docker Compose finds instances that start and end', async (t) => {
-  const { url: databaseUrl, login } = await openTestDatabase(t)
-  await seedDemo(databaseUrl)
+  const { url: databaseUrl, login } = await openSeededDatabase(t)
   const golden = await recordDemo(t, databaseUrl)
   const [free, metrics, addresses] = [await freePort(), await freePort(), new Set<string>()]
   // As containers: each instance has an address, and all have the same port.

@@ -3,19 +3,18 @@ import { type Kysely, sql } from 'kysely'
 import t from 'tap'
 import type { Tables } from '../../src/postgres/tables.ts'
 import { isNightly } from '../nightly.ts'
-import { recordDemo, seedDemo } from '../support/golden-responses.ts'
+import { recordDemo } from '../support/golden-responses.ts'
 import { assertAllAnswered, startGoldenLoad } from '../support/load.ts'
-import { openTestDatabase } from '../support/new-database.ts'
 import { operator } from '../support/operator-process.ts'
 import { startInstance } from '../support/processes/instances.ts'
 import { addMigration, copyRelease } from '../support/processes/release.ts'
 import { launchService } from '../support/processes/service-process.ts'
+import { openSeededDatabase } from '../support/seeded-service.ts'
 import { startHaproxy } from '../support/servers/proxies.ts'
 import { until } from '../support/until.ts'
 
 /** Upgrade and downgrade by docs/upgrade.md. The newer release has one more migration. */
-const { url, db, login: DATABASE_URL } = await openTestDatabase(t)
-await seedDemo(url)
+const { url, db, login: DATABASE_URL } = await openSeededDatabase(t)
 const golden = await recordDemo(t, url)
 const newer = await copyRelease(t)
 // These statements lock the tables of the lists, or block writers.

@@ -13,9 +13,12 @@ export interface TestDatabase {
   db: Kysely<Tables>
 }
 
-/** Creates a database for a test, on the server of all tests. */
-export async function openTestDatabase(t: Test): Promise<TestDatabase> {
-  const { url } = await createDatabase(t)
+/**
+ * Creates a database for a test, on the server of all tests.
+ * @param template the one without rows if it is left out
+ */
+export async function openTestDatabase(t: Test, template?: string): Promise<TestDatabase> {
+  const { url } = await createDatabase(t, template)
   const db = openAsOwner(t, url)
   return { url, db, login: await loginOfService(t, db, url) }
 }

@@ -3,6 +3,7 @@ import type { Test } from 'tap'
 import { DEMO } from '../../seeds/sample-data.ts'
 import { seed } from '../../seeds/seed.ts'
 import { createDatabase, openPool } from './database.ts'
+import { openTestDatabase, type TestDatabase } from './new-database.ts'
 import { type Service, type ServiceOptions, startService } from './service.ts'
 import { cloneDatabase, databaseUrl, dropDatabase, isCitus } from './template.ts'
 
@@ -15,6 +16,11 @@ export async function startSeededService(t: Test, options?: ServiceOptions): Pro
   const { url } = await createDatabase(t, isCitus ? undefined : await seededTemplate())
   if (isCitus) await seed(openPool(t, url))
   return startService(t, { ...options, databaseUrl: url })
+}
+
+/** Creates a database with the sample data, for a service in another process. */
+export async function openSeededDatabase(t: Test): Promise<TestDatabase> {
+  return openTestDatabase(t, await seededTemplate())
 }
 
 /**
