@@ -15,7 +15,7 @@ export interface TestDatabase {
 
 /**
  * Creates a database for a test, on the server of all tests.
- * @param template the one without rows if it is left out
+ * @param template database that is cloned; default: the one without rows
  */
 export async function openTestDatabase(t: Test, template?: string): Promise<TestDatabase> {
   const { url } = await createDatabase(t, template)

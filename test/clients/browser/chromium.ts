@@ -5,7 +5,7 @@ import type { Test } from 'tap'
 const FLAGS = [
   ...['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'],
   ...['--disable-background-networking', '--disable-component-update', '--disable-sync'],
-  // Each opening of a page would start a process. Both flags save 14 % of the processor time.
+  // One process for all pages of a site, and none for graphics: docs-screens takes 14 % less processor time.
   ...['--process-per-site', '--in-process-gpu'],
 ]
 

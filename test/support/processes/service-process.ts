@@ -40,12 +40,6 @@ export async function startServiceProcess(
   return { ...program, url, port, ready: () => statusOf(`${url}/health/ready`) }
 }
 
-/**
- * Node.js does not resolve the links of 900 modules: that saves an eighth of the processor time of a start. Another release has a
- * link to the packages of this one, and would compile them again.
- */
-const FASTER_START = { NODE_PRESERVE_SYMLINKS: '1' }
-
 /** Starts the service without waiting, for one that may refuse to start. */
 export function launchService(
   t: Test,
@@ -54,13 +48,21 @@ export function launchService(
   stdout?: number,
 ): Promise<Program> {
   const args = ['--disable-warning=ExperimentalWarning', join(release, scriptOf(release))]
-  const runtime = release === thisRelease ? FASTER_START : {}
-  const all = { ...runtime, ...environment }
-  const options = { command: process.execPath, package: 'nodejs', args, environment: all, stdout }
+  const variables = { ...environment }
+  // An eighth less processor time: Node.js does not resolve the links of 900 modules. In the copy of a release, the folder of
+  // the packages is a link, and Node.js would compile them again.
+  if (release === thisRelease) variables.NODE_PRESERVE_SYMLINKS = '1'
+  const options = {
+    command: process.execPath,
+    package: 'nodejs',
+    args,
+    environment: variables,
+    stdout,
+  }
   const { NODE_V8_COVERAGE } = process.env
   if (NODE_V8_COVERAGE === undefined) return startProgram(t, options)
   // V8 writes no coverage if SIGKILL ends the process.
-  const covered = { ...all, NODE_V8_COVERAGE }
+  const covered = { ...variables, NODE_V8_COVERAGE }
   return startProgram(t, { ...options, environment: covered, lastSignal: 'SIGINT' })
 }
 
