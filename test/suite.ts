@@ -143,7 +143,7 @@ const SUITES: Record<string, Suite> = {
         isExecutable(join(String(env.TEST_CITUS), 'postgres')),
     },
     install: 'test/README.md (TEST_CITUS)',
-    note: 'Linux; four minutes',
+    note: 'Linux; one minute',
     environment: { TEST_POSTGRES: 'citus' },
   },
 }
